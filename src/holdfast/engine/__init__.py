@@ -1,4 +1,4 @@
-"""What all runtimes share: condition machines, operators, and the graph that links them.
+"""The engine that all runtimes share: condition machines, operators, and the graph that links operators.
 
-Nothing here depends on the language or on a kind of condition.
+This package depends neither on the language nor on any kind of condition.
 """

@@ -1,10 +1,12 @@
 """Carry-over: scopes that were active under an earlier definition stay active, as unknown, until the new one
 decides.
 
-While a carried-over scope is undecided, the machine runs twice over the same readings: `now`, in which these
-scopes are active, and `beside`, in which they never were. An end of `now` ends the scope; a start of `beside`
-confirms it, which is emitted as `known`. A machine with a window evaluates a carried-over scope only when the
-window is full of readings that it has processed, because the readings before are missing.
+While a carried-over scope is undecided, the machine runs twice over the same readings. In the state `now`
+these scopes are active; in the state `beside` they never were. An end in `now` ends the scope. A start in
+`beside` confirms it, which is emitted as `known`.
+
+A machine with a window does not have the readings before its start. It therefore evaluates a carried-over
+scope only when the window is full of readings that it has processed.
 """
 
 from __future__ import annotations
@@ -22,49 +24,60 @@ from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from .machine import Batches, Emission, Machine, Traits, Wrapper, transitions
 
 _MARK = b"\xc1"
-"""No msgpack value begins with this byte: a state without undecided scopes is stored as the inner one."""
+"""The first byte of a stored state with undecided scopes. No msgpack value begins with this byte.
+
+A state without undecided scopes is stored like the inner state.
+"""
 
 Scoped = tuple[int, str | None]
-"""A condition and a scope of it."""
+"""The number of a condition, and one of its scopes."""
 
 
 class CarryOver(msgspec.Struct, frozen=True):
-    """An active scope: since when, and the bytes that a machine of its kind needs to continue it."""
+    """An active scope: the time since which it is active, and the bytes that a machine of its kind needs to
+    continue it."""
 
     since: Instant
     seed: bytes
 
 
 class CarryOverMachine(Machine[Any]):
-    """A machine that can take over active scopes."""
+    """The base class of machines that can take over active scopes."""
 
     def carry_overs(self, state: Any, condition: int) -> dict[str | None, CarryOver]:
-        """The active scopes of a condition."""
+        """Return the active scopes of a condition."""
         raise NotImplementedError
 
     def with_carry_overs(self, state: Any, condition: int, bits: Iterable[CarryOver]) -> Any:
-        """The state in which these scopes are active as well, as far as the condition has them."""
+        """Return the state in which the scopes in `bits` are also active. Scopes that the condition does not
+        have are ignored."""
         raise NotImplementedError
 
     def wake(self, state: Any, condition: int, bits: Iterable[CarryOver]) -> Any:
-        """The state in which these scopes are evaluated at the next time, with or without a reading."""
+        """Return the state in which the scopes in `bits` are evaluated at the next time, even without a
+        reading."""
         raise NotImplementedError
 
     def without(self, bit: CarryOver, attributes: Collection[str]) -> CarryOver:
-        """The carry-over without attributes that have another kind or unit now."""
+        """Return the carry-over without attributes whose kind or unit has changed."""
         raise NotImplementedError
 
 
 class OpenScope(msgspec.Struct):
-    """An undecided scope, and the time from which it is evaluated; `None` if it already is."""
+    """An undecided scope.
+
+    `knows` is the time from which the scope is evaluated; `None` if it is already evaluated.
+    """
 
     bit: CarryOver
     knows: Instant | None
 
 
 class CarriedState(msgspec.Struct):
-    """The two states, the undecided scopes, and since when confirmed scopes are active if `now` has a later
-    time."""
+    """The state of a machine with undecided scopes: the two inner states and the scopes.
+
+    `since` has the original starts of confirmed scopes whose start in `now` is later.
+    """
 
     now: Any
     beside: Any
@@ -74,11 +87,14 @@ class CarriedState(msgspec.Struct):
 
 
 Take = Callable[[Any], tuple[Any, list[Transition]]]
+"""A function that processes input with a state of the inner machine."""
 Coming = Callable[[Any, Instant], tuple[Any, list[Transition]]]
-"""Process some input, or advance to a time, with a state of the inner machine."""
+"""A function that processes input, or advances to a time, with a state of the inner machine."""
 
 
 class _StoredState(NamedTuple):
+    """The format of a state with undecided scopes in snapshots."""
+
     now: bytes
     beside: bytes
     open: list[tuple[int, str | None, OpenScope]]
@@ -88,8 +104,11 @@ class _StoredState(NamedTuple):
 
 @dataclass(frozen=True)
 class CarryingOver(Wrapper[Any]):
-    """A machine whose conditions may start with undecided scopes. For each condition, `looks_back` is the
-    length of its windows and `waits` how far it evaluates behind the watermark."""
+    """A machine whose conditions may start with undecided scopes.
+
+    `looks_back` is the length of each condition's windows, and `waits` the duration by which it evaluates
+    behind the watermark. Both are in microseconds.
+    """
 
     inner: CarryOverMachine
     looks_back: tuple[Duration, ...]
@@ -114,7 +133,7 @@ class CarryingOver(Wrapper[Any]):
     # --- active scopes ---
 
     def carry_overs(self, state: Any, condition: int) -> dict[str | None, CarryOver]:
-        """The scopes of a condition that are active or undecided."""
+        """Return the scopes of a condition that are active or undecided."""
         if not isinstance(state, CarriedState):
             return self.inner.carry_overs(state, condition)
         found = self.inner.carry_overs(state.now, condition)
@@ -129,8 +148,10 @@ class CarryingOver(Wrapper[Any]):
         return self.inner.without(bit, attributes)
 
     def start(self, state: Any, condition: int, bits: Collection[CarryOver], at: Instant) -> Any:
-        """Start a condition at a time with active scopes as undecided; scopes that it cannot have are
-        dropped."""
+        """Start a condition at a time with active scopes as undecided.
+
+        Scopes that the condition cannot have are dropped.
+        """
         if not bits:
             return state
         whole = (
@@ -149,10 +170,11 @@ class CarryingOver(Wrapper[Any]):
         return whole
 
     def _copy(self, inner: Any) -> Any:
+        """Return a copy of an inner state."""
         return self.inner.load(self.inner.dump(inner))
 
     def _open_scopes(self, state: CarriedState, at: Instant) -> None:
-        """Evaluate the undecided scopes whose time has come from now on."""
+        """Start to evaluate the undecided scopes whose evaluation is due by `at`."""
         ready = {key: one for key, one in state.open.items() if one.knows is not None and one.knows <= at}
         for condition in dict.fromkeys(number for number, _ in ready):
             mine = [one.bit for (number, _), one in ready.items() if number == condition]
@@ -175,6 +197,10 @@ class CarryingOver(Wrapper[Any]):
         return self._simplify(state, self._advance(state, self.inner.advance, watermark))
 
     def step(self, state: Any, batches: Batches, watermark: Instant) -> tuple[Any, Emission]:
+        """Process a batch of each topic, then advance to the watermark.
+
+        While scopes are undecided, both inner states run over the batches.
+        """
         if not isinstance(state, CarriedState):
             return self.inner.step(state, batches, watermark)
         state.watermark = max(
@@ -189,7 +215,8 @@ class CarryingOver(Wrapper[Any]):
         return after, Emission({}, emitted)
 
     def _advance(self, state: CarriedState, take: Coming, until: Instant) -> list[Transition]:
-        """Advance to a time, by way of those at which undecided scopes are evaluated first."""
+        """Advance to a time. On the way, stop at each time at which the evaluation of undecided scopes
+        starts."""
         emitted: list[Transition] = []
         last = state.watermark + 1 if until == NEVER else until
         for at in sorted({one.knows for one in state.open.values() if one.knows is not None}):
@@ -200,7 +227,7 @@ class CarryingOver(Wrapper[Any]):
         return emitted + self._transitions(state, _coming(take, until))
 
     def _transitions(self, state: CarriedState, take: Take) -> list[Transition]:
-        """The transitions that follow from those of both states."""
+        """Process input with both states, and return the transitions that follow from both."""
         state.now, emitted = take(state.now)
         state.beside, seen = take(state.beside)
         found, confirmed = list[Transition](), [one for one in seen if self._confirms(state, one)]
@@ -213,6 +240,7 @@ class CarryingOver(Wrapper[Any]):
         return found
 
     def _confirms(self, state: CarriedState, transition: Transition) -> bool:
+        """Whether a transition in `beside` confirms an undecided scope."""
         return transition.status == "ingress" and (transition.condition, transition.scope) in state.open
 
     def _confirm(self, state: CarriedState, transition: Transition) -> Iterator[Transition]:
@@ -224,6 +252,7 @@ class CarryingOver(Wrapper[Any]):
             yield transition._replace(status="known", since=one.bit.since)
 
     def _judge(self, state: CarriedState, transition: Transition) -> Iterator[Transition]:
+        """Yield a transition of `now`, with the original start of a carried-over scope."""
         key = transition.condition, transition.scope
         match transition.status:
             case "ingress" if key in state.since or key in state.open:
@@ -235,7 +264,7 @@ class CarryingOver(Wrapper[Any]):
                 yield transition
 
     def _simplify(self, state: CarriedState, emitted: list[Transition]) -> tuple[Any, list[Transition]]:
-        """The state of the inner machine alone once nothing is undecided any more."""
+        """Return the state of the inner machine alone if no scope is undecided any more."""
         return (state if state.open or state.since else state.now), emitted
 
     # --- relevance, active scopes, storage ---
@@ -282,6 +311,7 @@ class CarryingOver(Wrapper[Any]):
         return _MARK + msgspec.msgpack.encode(_StoredState(now, beside, open, since, state.watermark))
 
     def load(self, raw: bytes, was: Sequence[int | None] | None = None) -> Any:
+        """Return the state from a snapshot, with undecided scopes only for conditions that still exist."""
         if not raw.startswith(_MARK):
             return self.inner.load(raw, was)
         stored = msgspec.msgpack.decode(raw[len(_MARK) :], type=_StoredState)
@@ -298,4 +328,5 @@ class CarryingOver(Wrapper[Any]):
 
 
 def _coming(take: Coming, at: Instant) -> Take:
+    """Return a function that advances a state to the time `at`."""
     return lambda inner: take(inner, at)

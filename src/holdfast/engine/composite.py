@@ -1,4 +1,5 @@
-"""A condition and its upstreams as one machine, for hosts that run one condition each: brokers and motes."""
+"""A condition and its upstreams as one machine, for hosts that run one condition each, such as brokers and
+motes."""
 
 from __future__ import annotations
 
@@ -19,10 +20,11 @@ from .machine import Batches, Emission, Machine, Relevance, Traits, transitions
 from .operator import Operator
 
 States = dict[int, Any]
+"""The state of each operator, by its id."""
 
 
 def operator_alone(operators: Sequence[Operator], name: str) -> Operator:
-    """The operator that emits a subscription's notifications, together with its upstreams."""
+    """Return the operator that emits a subscription's notifications. Its machine includes its upstreams."""
     graph = Graph(dict(enumerate(operators))).only(name)
     last = graph.operators[max(graph.operators)]
     if len(graph.operators) == 1:
@@ -41,7 +43,7 @@ def operator_alone(operators: Sequence[Operator], name: str) -> Operator:
 
 
 def merge_columns(columns: Iterable[Mapping[str, frozenset[str]]]) -> dict[str, frozenset[str]]:
-    """The union of columns, by topic."""
+    """Return the union of columns, by topic."""
     united: dict[str, frozenset[str]] = {}
     for by_topic in columns:
         for topic, names in by_topic.items():
@@ -51,7 +53,8 @@ def merge_columns(columns: Iterable[Mapping[str, frozenset[str]]]) -> dict[str, 
 
 @dataclass(frozen=True)
 class Composite(Machine[States]):
-    """A graph as a machine that emits what its last operator emits; its state is that of each operator."""
+    """A graph as a machine. It emits the transitions of its last operator; its state has the state of each
+    operator."""
 
     graph: Graph
 
@@ -93,7 +96,7 @@ class Composite(Machine[States]):
         return Watermarks(dict.fromkeys(self.topics, until))
 
     def _last_transitions(self, steps: Iterable[Step]) -> list[Transition]:
-        """The transitions of the last operator."""
+        """Return the transitions that the last operator emitted."""
         last = max(self.graph.operators)
         own = (step.emission for step in steps if step.id == last)
         return [one for emission in own for one in transitions(self._last.topics, emission)]

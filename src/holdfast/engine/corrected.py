@@ -1,13 +1,12 @@
-"""Corrections: a late event is put in its place, and transitions that were emitted before are corrected.
+"""Corrections: a late event is inserted at its time, and transitions that were already emitted are corrected.
 
-`Corrected` wraps an ordered machine and stores the state of `within` ago and every event since. For a late
-event that is not older, its scope is replayed without it and with it, and the difference is emitted: a start
-that did not happen is `retracted`, an end that did not happen `reopened`, and missing transitions are emitted
-as usual.
+`Corrected` wraps an ordered machine. It stores the state of `within` ago and every event since. The scope of
+a late event that is not older is replayed without the event and with it, and the difference is emitted. A
+start that did not happen is `retracted`, an end that did not happen is `reopened`, and missing transitions
+are emitted as usual.
 
 The law: the emitted transitions, without those that were taken back, are those of the same events in order.
-The late events of one batch are corrected together, so that nothing is emitted that the same batch takes
-back.
+The late events of one batch are corrected together, so that no batch takes back what it emits.
 """
 
 from __future__ import annotations
@@ -38,18 +37,21 @@ class Divisible(Machine[Any]):
     """A machine whose state can be divided by scopes."""
 
     def meets(self, events: Iterable[Event]) -> Keys:
-        """The scopes of some events, level by level."""
+        """Return the keys of the scopes of events, level by level."""
         raise NotImplementedError
 
     def replace_scopes(self, state: Any, other: Any, keys: Keys) -> Any:
-        """The state with some scopes as they are in another state, which stays usable."""
+        """Return `state` with the scopes `keys` as they are in `other`. The state `other` is not changed."""
         raise NotImplementedError
 
 
 class CorrectedState(NamedTuple):
-    """The state `now` of the ordered machine, the state `base` of the inner machine before the `recent`
-    events, and these by their outermost scope as they arrived. `size` counts them, `least` counted them when
-    old ones were last removed. Before `floor` nothing is corrected."""
+    """The state of a machine that corrects its transitions.
+
+    `now` is the state of the ordered machine. `base` is the state of the inner machine before the `recent`
+    events, which are stored by their outermost scope in the order of arrival. `size` is the number of recent
+    events, `least` their number when old events were last removed. Nothing before `floor` is corrected.
+    """
 
     now: ordered.OrderedState
     base: Any
@@ -61,7 +63,8 @@ class CorrectedState(NamedTuple):
 
 @dataclass(frozen=True)
 class Corrected(Wrapper[CorrectedState]):
-    """An ordered machine that corrects its transitions by events that are late by `within` at most."""
+    """An ordered machine that corrects its transitions after late events. An event may be late by at most
+    `within`."""
 
     inner: Ordered
     within: Duration
@@ -98,6 +101,8 @@ class Corrected(Wrapper[CorrectedState]):
     def step(
         self, state: CorrectedState, batches: Batches, watermark: Instant
     ) -> tuple[CorrectedState, Emission]:
+        """Process a batch: correct after its late events, then process its other events up to the
+        watermark."""
         name, corrections = self.inner.topic.name, list[Transition]()
         if (batch := batches.get(name)) is not None:
             late = times(batch) < state.now.until
@@ -118,13 +123,13 @@ class Corrected(Wrapper[CorrectedState]):
     # --- late events ---
 
     def final(self, state: CorrectedState) -> Instant:
-        """The time before which nothing is corrected any more."""
+        """Return the time before which nothing is corrected any more."""
         return max(state.floor, state.now.until - self.within)
 
     def _late(
         self, state: CorrectedState, events: Sequence[Event]
     ) -> tuple[CorrectedState, list[Transition]]:
-        """Put late events in their places; emit the differences."""
+        """Insert late events at their times; emit the differences."""
         oldest, by_scope = self.final(state), dict[str, list[Event]]()
         missed = [Transition(event, "late", None, None, -1) for event in events if event.time < oldest]
         for event in events:
@@ -146,7 +151,7 @@ class Corrected(Wrapper[CorrectedState]):
     def _replay(
         self, state: CorrectedState, keys: Keys, events: Iterable[Event]
     ) -> tuple[Any, list[Transition]]:
-        """The state of some scopes and their transitions if these events had been the recent ones."""
+        """Return the state of scopes, and their transitions, as if `events` had been the recent events."""
         part, emitted = (
             self._divisible.replace_scopes(self._divisible.initial(), state.base, keys),
             list[Transition](),
@@ -162,11 +167,12 @@ class Corrected(Wrapper[CorrectedState]):
     # --- recent events ---
 
     def _scope(self, event: Event) -> str | None:
-        """The outermost scope of an event."""
+        """Return the key of the outermost scope of an event, or `None` if it is in no scope."""
         outermost = self._divisible.meets((event,))[-1]
         return outermost[0] if outermost else None
 
     def _remember(self, state: CorrectedState, events: Iterable[Event]) -> CorrectedState:
+        """Store recent events, and remove old events when there are many."""
         size = state.size
         for event in events:
             if (scope := self._scope(event)) is not None:
@@ -176,7 +182,7 @@ class Corrected(Wrapper[CorrectedState]):
         return self._sweep(state) if size > 2 * state.least + _FEW else state
 
     def _sweep(self, state: CorrectedState) -> CorrectedState:
-        """Move the events that can no longer be corrected into the base."""
+        """Move the events that can no longer be corrected from the recent events into the base state."""
         oldest, base, recent = self.final(state), state.base, dict[str, list[Event]]()
         old: list[Event] = []
         for scope, events in state.recent.items():
@@ -215,7 +221,7 @@ class Corrected(Wrapper[CorrectedState]):
 
 
 def start_corrections(machine: Machine[Any], state: Any) -> Any:
-    """The state of a new operator, which corrects nothing of the time before it started."""
+    """Return the state of a new operator, which corrects nothing before its start."""
     if not isinstance(machine, Corrected):
         return state
     inner = machine.inner.inner
@@ -223,8 +229,11 @@ def start_corrections(machine: Machine[Any], state: Any) -> Any:
 
 
 def without_corrections(state: Any, base: Any) -> Any:
-    """The state of a corrected machine after which nothing emitted so far is corrected; `base` is the present
-    state of the inner machine. Other states are returned as they are."""
+    """Return a state after which no earlier transition is corrected.
+
+    `base` is the present state of the inner machine. States of machines without corrections are returned
+    unchanged.
+    """
     if not isinstance(state, CorrectedState):
         return state
     until = state.now.until
@@ -237,8 +246,10 @@ def without_corrections(state: Any, base: Any) -> Any:
 def difference(
     before: Sequence[Transition], after: Sequence[Transition]
 ) -> tuple[list[Transition], list[Transition]]:
-    """The transitions to take back and those to add, which lead from one list to another. A transition
-    `known` is added only where it is the last of its scope, because it cannot be taken back."""
+    """Return the transitions to take back and the transitions to add, which lead from one list to the other.
+
+    A transition `known` cannot be taken back. It is added only if it is the last transition of its scope.
+    """
     last = {(one.condition, one.scope): one for one in after}
     counts, fresh = Counter(map(_what, before)), list[Transition]()
     for one in after:
@@ -255,5 +266,5 @@ def difference(
 
 
 def _what(transition: Transition) -> tuple[Any, ...]:
-    """The content of a transition; equal ones are equal here, NaN included."""
+    """Return the content of a transition. Equal transitions have equal contents, even if they contain NaN."""
     return (*transition[1:], repr(transition.event))

@@ -1,7 +1,7 @@
-"""A gate: passes the events that may be relevant to some of many conditions.
+"""Gates: they pass the events that may be relevant to one of many conditions.
 
-The exact conditions are evaluated downstream. A gate has one bit for each scope: events that set it pass, and
-while it is set all events that may end one of the conditions.
+The exact conditions are evaluated downstream. A gate has one bit for each scope. Events that set the bit
+pass; while it is set, all events that may end one of the conditions also pass.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ Chain = tuple[str | None, ...]
 
 @dataclass(frozen=True)
 class Gate:
-    """`enter` is true where some condition starts, `leave` where all of them end, `ends` where some does.
-    `chain` returns the keys of the scopes that contain an event, innermost first.
+    """A test of events for many conditions with the same scopes.
 
-    An event that enters sets the bits of all of them: what passes the inner filter feeds the outer.  Only
-    what happens directly in a scope resets its bit.
+    `enter` is true if some condition starts, `leave` if all of them end, and `ends` if some condition ends.
+    `chain` returns the keys of the scopes that contain an event, the innermost first. An event that enters
+    sets the bits of all these scopes, because events that pass the inner filter are input of the outer
+    filter. Only an event directly in a scope resets the bit of the scope.
     """
 
     enter: Callable[[Event], bool]
@@ -30,10 +31,11 @@ class Gate:
     momentary: bool = False
 
     def initial(self) -> set[str]:
+        """Return the state before any event: the set of keys whose bit is set."""
         return set()
 
     def react(self, state: set[str], event: Event) -> tuple[set[str], list[Transition]]:
-        """Process one event; it is emitted as it is if it passes."""
+        """Process one event. If it passes, it is emitted unchanged."""
         passes = self._passes(state, event)
         return state, [Transition(event, "atomic", None, None, 0)] if passes else []
 

@@ -1,8 +1,8 @@
-"""The operators of a definition, linked: what one emits is input of those downstream.
+"""The graph of a definition's operators: the output of an operator is input of the operators downstream.
 
-This is the only place in which the output of one operator becomes the input of another, in which an operator
-waits for its upstreams, and in which machines are run. Runtimes move data and store states; they call
-`Graph.push` for one event, `Graph.advance` when only time has passed, and `Graph.run` for a chunk.
+Only this module passes output from one operator to another, makes an operator wait for its upstreams, and
+runs machines in a graph. Runtimes move data and store states. They call `Graph.push` for one event,
+`Graph.advance` if only time has passed, and `Graph.run` for a chunk.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from .machine import Batches, Emission, Machine
 from .operator import Operator, latest_time, with_watermark
 
 OperatorId = int
+"""The number of an operator in a graph."""
 
 
 class States(Protocol):
-    """Where the states of operators are: a list, or lazily decoded bytes.
+    """The store of operator states: a list, or lazily decoded bytes.
 
-    The graph takes a state before it runs an operator and puts the new one back; it does not use the old one
-    again. It asks `due` without taking the state, so that idle operators need not be decoded.
+    The graph takes a state before it runs an operator and puts the new state back; it does not use the old
+    state again. It calls `due` without taking the state, so that idle operators need not be decoded.
     """
 
     def due(self, operator: OperatorId) -> Instant | None: ...
@@ -36,12 +37,12 @@ class States(Protocol):
 
 @dataclass
 class Watermarks:
-    """How far event time has come: nothing earlier is expected.
+    """The event time up to which nothing more is expected, by topic.
 
-    `topics` has the time of the latest reading of each topic. `pending` has, for derived topics of operators
-    that ran elsewhere in an earlier stage, the earliest time at which these may still emit without a further
-    reading. `limit` bounds all of it: a replay sets it to the time up to which it has read. Timers of
-    operators over `paused` topics wait.
+    `topics` has the time of the latest reading of each topic. `pending` is for derived topics of operators
+    that ran elsewhere in an earlier stage. It has the earliest time at which these operators may still emit
+    without a further reading. `limit` is an upper bound of all watermarks; a replay sets it to the time up to
+    which it has read. Timers of operators over `paused` topics do not fire.
     """
 
     topics: dict[str, Instant] = field(default_factory=dict)
@@ -50,46 +51,48 @@ class Watermarks:
     paused: frozenset[str] = frozenset()
 
     def advance(self, topic: str, to: Instant) -> None:
-        """Note that event time of a topic has come so far."""
+        """Advance the watermark of a topic to a time; an earlier time has no effect."""
         if to > self.topics.get(topic, BEGINNING):
             self.topics[topic] = to
 
     def is_paused(self, operator: Operator) -> bool:
-        """Whether the timers of an operator wait."""
+        """Whether the timers of an operator do not fire now."""
         return not self.paused.isdisjoint(operator.clock) and operator.machine.traits.pauses
 
 
 class Step(NamedTuple):
-    """What an operator emitted in one step."""
+    """The output of an operator in one step."""
 
     id: OperatorId
     operator: Operator
     emission: Emission
 
     def notifications(self) -> list[Notification]:
-        """The emission as notifications of the subscriptions that the operator serves."""
+        """Return the emission as notifications of the operator's subscriptions."""
         return self.operator.notifications(self.emission)
 
 
 class Run(NamedTuple):
-    """The result of `Graph.run`: what operators emitted, in topological order, and the derived events that
-    operators of later stages consume, by topic."""
+    """The result of `Graph.run`: the steps of operators in topological order, and derived events by topic.
+
+    Operators of later stages consume the derived events.
+    """
 
     steps: list[Step]
     derived: dict[str, pa.RecordBatch]
 
 
 def notifications(steps: Iterable[Step]) -> Iterator[Notification]:
-    """The notifications of steps, in their order."""
+    """Yield the notifications of steps, in their order."""
     for step in steps:
         yield from step.notifications()
 
 
 class Graph:
-    """Linked operators by their ids, upstreams before those downstream of them (`plan` links them).
+    """Operators by their ids; each operator follows its upstreams (`plan` links them).
 
-    Laws (`tests/laws/test_graph.py`): pushing events one by one equals running them as chunks, wherever these
-    are cut; running stage by stage equals running all stages at once.
+    Laws (`tests/laws/test_graph.py`): pushing events one by one equals running them in chunks of any size,
+    and running stage by stage equals running all stages at once.
     """
 
     def __init__(self, operators: Mapping[OperatorId, Operator]) -> None:
@@ -99,7 +102,7 @@ class Graph:
             for i, operator in self.operators.items()
         }
         self._consumers: dict[str, list[OperatorId]] = {}
-        """The operators that consume readings of each topic and nothing derived."""
+        """The operators that consume readings of each topic and no derived events."""
         self._downstream = [i for i, operator in self.operators.items() if operator.upstream_topics]
         for i, operator in self.operators.items():
             for topic in () if operator.upstream_topics else operator.topics:
@@ -113,10 +116,10 @@ class Graph:
     # --- time ---
 
     def watermark(self, id: OperatorId, states: States, watermarks: Watermarks) -> Instant:
-        """The event time up to which an operator has all its input.
+        """Return the event time up to which an operator has all its input.
 
-        It is the time of the latest reading of any topic that it depends on, held back by upstream operators
-        that may still emit something earlier.
+        It is the time of the latest reading of any topic on which the operator depends. Upstream operators
+        that may still emit an earlier event hold it back.
         """
         operator = self.operators[id]
         at = min(watermarks.limit, latest_time(watermarks.topics, operator.clock, BEGINNING))
@@ -127,13 +130,14 @@ class Graph:
         return operator.watermark(at, pending)
 
     def _now(self, id: OperatorId, states: States, watermarks: Watermarks) -> Instant:
-        """The watermark of an operator, or the beginning of time while its timers wait."""
+        """Return the watermark of an operator, or `BEGINNING` while its timers are paused."""
         if watermarks.paused and watermarks.is_paused(self.operators[id]):
             return BEGINNING
         return self.watermark(id, states, watermarks)
 
     def catch_up(self, id: OperatorId, states: States, to: Instant) -> None:
-        """Advance an operator that was idle and not due up to a watermark; it emits nothing by that."""
+        """Advance an operator to a watermark. The operator must be neither due nor have input, so it emits
+        nothing."""
         machine = self.operators[id].machine
         if machine.traits.uses_watermark and to > BEGINNING:
             state, _ = machine.step(states.take(id), {}, to)
@@ -142,7 +146,10 @@ class Graph:
     # --- one event, or time alone: no Arrow ---
 
     def push(self, states: States, event: Event, watermarks: Watermarks) -> list[Step]:
-        """Process one event, of which `watermarks` already know the time; what the operators emit."""
+        """Process one event, and return a step for each operator that emits.
+
+        The caller advances `watermarks` to the time of the event before the call.
+        """
         steps: list[Step] = []
         derived = {event.topic: [event]}  # downstream operators may consume readings, too
         for i in self._consumers.get(event.topic, ()):
@@ -160,7 +167,8 @@ class Graph:
         return steps
 
     def advance(self, states: States, watermarks: Watermarks) -> list[Step]:
-        """Let event time come as far as the watermarks say, without an event; what the operators emit."""
+        """Advance event time to the watermarks without an event, and return a step for each operator that
+        emits."""
         steps: list[Step] = []
         derived: dict[str, list[Event]] = {}
         for i in self._timed:
@@ -176,6 +184,7 @@ class Graph:
     def _push_downstream(
         self, states: States, steps: list[Step], derived: dict[str, list[Event]], watermarks: Watermarks
     ) -> None:
+        """Run the operators downstream with the derived events, and append their steps to `steps`."""
         for i in self._downstream:
             operator = self.operators[i]
             events = [event for topic in derived if topic in operator.topics for event in derived[topic]]
@@ -204,10 +213,11 @@ class Graph:
         among: Container[OperatorId] | None = None,
         final: bool = False,
     ) -> Run:
-        """Process a batch of each topic; what the operators emit, or some ``among`` them.
+        """Process a batch of each topic, and return the steps of the operators. If ``among`` is given, only
+        these operators run.
 
-        Operators without input run only if they are due. With `final` event time ends: operators emit what
-        they still hold back, as of the last reading.
+        Operators without input run only if they are due. With `final`, event time ends: operators emit what
+        they still hold back, at the time of the last reading.
         """
         steps: list[Step] = []
         inputs, derived = dict(batches), dict[str, list[pa.RecordBatch]]()
@@ -234,13 +244,14 @@ class Graph:
 
     @staticmethod
     def _is_due(operator: Operator, due: Instant | None, now: Instant) -> bool:
-        """Whether an operator runs without input: downstream ones always when they wait for something."""
+        """Whether an operator runs without input. An operator downstream always runs if it waits for a
+        time."""
         return due is not None and (bool(operator.upstream_topics) or now > due)
 
     # --- a part of it ---
 
     def only(self, name: str) -> Graph:
-        """The operator that emits a condition's notifications, and its upstreams."""
+        """Return the graph of the operator that emits a condition's notifications, and of its upstreams."""
         (last,) = [i for i, one in self.operators.items() if any(name in names for names in one.recipients)]
         needed = {last}
         for i, operator in reversed(self.operators.items()):
@@ -251,7 +262,7 @@ class Graph:
 
 
 def start_alone(operator: Operator, watermark: Instant) -> Any:
-    """The state of an operator when it starts at a watermark, before any event."""
+    """Return the state of an operator that starts at a watermark, before any event."""
     state = operator.machine.initial()
     return advance_alone(operator.machine, state, watermark)[0] if watermark > BEGINNING else state
 
@@ -259,16 +270,16 @@ def start_alone(operator: Operator, watermark: Instant) -> Any:
 def run_alone(
     operator: Operator, batches: Batches, watermark: Instant, state: Any = None
 ) -> tuple[Any, Emission]:
-    """Run one operator on all its input, from its initial state unless another is given."""
+    """Run one operator on all its input. It starts with its initial state unless `state` is given."""
     return operator.machine.step(operator.machine.initial() if state is None else state, batches, watermark)
 
 
 def push_alone(
     machine: Machine[Any], state: Any, event: Event, watermark: Instant | None = None
 ) -> tuple[Any, list[Transition]]:
-    """Process one event with a machine that its host runs outside of a graph, then advance the machine.
+    """Process one event with a machine that runs outside of a graph, then advance the machine to `watermark`.
 
-    Publishers and takeovers of a revision run one machine, whose emissions no other machine consumes.
+    Publishers and revisions run such machines, whose emissions no other machine consumes.
     """
     state, transitions = machine.react(state, event)
     if watermark is None:
@@ -278,18 +289,19 @@ def push_alone(
 
 
 def advance_alone(machine: Machine[Any], state: Any, watermark: Instant) -> tuple[Any, list[Transition]]:
-    """Advance a machine that its host runs outside of a graph."""
+    """Advance a machine that runs outside of a graph."""
     return machine.advance(state, watermark)
 
 
 def _collect(steps: list[Step], derived: dict[str, list[Event]], step: Step) -> None:
+    """Append a step to `steps`, and its derived events to `derived`."""
     steps.append(step)
     for topic, events in step.operator.derive_events(step.emission.single).items():
         derived.setdefault(topic, []).extend(events)
 
 
 class LocalStates:
-    """The states of a graph in this process."""
+    """The states of a graph's operators in this process."""
 
     def __init__(self, graph: Graph, states: Mapping[OperatorId, Any] | None = None) -> None:
         self.graph = graph
@@ -309,9 +321,9 @@ class LocalStates:
         self.values[operator] = state
 
     def dump(self) -> dict[OperatorId, bytes]:
-        """All states as bytes, for `load`."""
+        """Return all states as bytes, for `load`."""
         return {i: self.graph.operators[i].machine.dump(state) for i, state in self.values.items()}
 
     def load(self, states: Mapping[OperatorId, bytes]) -> None:
-        """Go back to the states that `dump` returned."""
+        """Replace all states by those that `dump` returned."""
         self.values = {i: self.graph.operators[i].machine.load(raw) for i, raw in states.items()}

@@ -1,4 +1,4 @@
-"""A growing dictionary of scope keys, lean enough for millions."""
+"""A growing dictionary of scope keys. It is compact enough for millions of keys."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _RECENT = 1 << 16
 _ENTRY = 150  # bytes of a recent key
 _FEW = 4096
 _PIECES = 1 << 12  # arrays of changed codes before they are merged
-_AT_ONCE = 1 << 16  # keys that are looked up after room was made for all of them
+_AT_ONCE = 1 << 16  # keys for which room is made before they are looked up
 
 
 class KeyCodes:
-    """Dense codes 0, 1, 2, … for text keys, in the order in which they were first seen.
+    """Dense codes 0, 1, 2, … for text keys, in the order in which the keys first occurred.
 
     One array contains the text of all keys, and a hash table refers to it. This takes about 30 bytes for each
     key and its text, a quarter of the size of a ``dict``. A small ``dict`` of recent keys makes single
@@ -42,7 +42,7 @@ class KeyCodes:
 
     @classmethod
     def of(cls, keys: pa.StringArray) -> KeyCodes:
-        """Create a table that contains these keys."""
+        """Return a table that contains the given keys."""
         found = cls()
         found.codes(keys)
         return found
@@ -58,7 +58,7 @@ class KeyCodes:
 
     @property
     def held(self) -> int:
-        """The approximate size in bytes, recent keys included."""
+        """The approximate size in bytes, including recent keys."""
         return self.nbytes + _ENTRY * len(self._recent)
 
     def code(self, key: str) -> int:
@@ -79,8 +79,11 @@ class KeyCodes:
         return codes
 
     def known(self, keys: pa.StringArray) -> Codes:
-        """The code of each key, -1 for unknown keys. Threads may call it at the same time: they share only a
-        hint about the next key, which need not be right."""
+        """Return the code of each key, -1 for unknown keys.
+
+        Several threads may call this method at the same time. They share only a hint about the next key,
+        which may be wrong.
+        """
         if len(keys) < _FEW:
             return np.fromiter(map(self._known, keys.to_pylist()), np.int32, len(keys))
         codes = np.empty(len(keys), np.int32)
@@ -88,7 +91,7 @@ class KeyCodes:
         return codes
 
     def encode(self, names: pa.StringArray) -> pa.DictionaryArray:
-        """Encode names as a dictionary array, with the codes of this table if that is faster."""
+        """Return names as a dictionary array, with the codes of this table if that is faster."""
         if names.null_count or len(names) < self._count // 8:
             return names.dictionary_encode()
         codes = pa.array(self.codes(names))
@@ -97,6 +100,8 @@ class KeyCodes:
     def _look_up(
         self, bounds: NDArray[np.int32], text: NDArray[np.uint8], codes: Codes, most: int = -1
     ) -> None:
+        """Write the code of each key to `codes`. Unknown keys are added while the table has fewer than `most`
+        keys."""
         self._count = kernels.look_up(
             bounds[:-1],
             bounds[1:],
@@ -113,18 +118,18 @@ class KeyCodes:
         )
 
     def key(self, code: int) -> str:
-        """The key of a code."""
+        """Return the key of a code."""
         begin = self._ends[code - 1] if code else 0
         return self._data[begin : self._ends[code]].tobytes().decode()
 
     def take(self, codes: NDArray[np.int_]) -> pa.StringArray:
-        """The keys of many codes."""
+        """Return the keys of many codes as an Arrow array."""
         if len(codes) < _FEW:
             return pa.array([self.key(int(code)) for code in codes], pa.string())
         return self.all().take(pa.array(codes))
 
     def all(self) -> pa.StringArray:
-        """Every key, by code."""
+        """Return every key, in the order of the codes. The result shares memory with the table."""
         offsets = np.zeros(self._count + 1, np.int32)
         offsets[1:] = self._ends[: self._count]
         return pa.StringArray.from_buffers(
@@ -132,6 +137,7 @@ class KeyCodes:
         )
 
     def _find(self, key: str) -> int:
+        """Return the code of a key that is not among the recent keys; add an unknown key."""
         try:
             raw = key.encode()
         except UnicodeEncodeError as error:
@@ -146,11 +152,12 @@ class KeyCodes:
         return code
 
     def _known(self, key: str) -> int:
+        """Return the code of a key, -1 if it is unknown."""
         code = self._recent.get(key)
         return self._seek(key, crc32(key.encode())) if code is None else code
 
     def _seek(self, key: str, h: int) -> int:
-        """The code of a key with that hash, -1 if it is new."""
+        """Return the code of a key with the hash `h`, -1 if it is unknown."""
         mask = len(self._slots) - 1
         at = h & mask
         while (code := int(self._slots[at])) >= 0:
@@ -160,6 +167,7 @@ class KeyCodes:
         return code
 
     def _add(self, raw: bytes, h: int) -> int:
+        """Add a key with the hash `h`, and return its code."""
         code = self._count
         base = int(self._ends[code - 1]) if code else 0
         if code >= len(self._ends) or 2 * code >= len(self._slots) or base + len(raw) > len(self._data):
@@ -176,6 +184,7 @@ class KeyCodes:
         return code
 
     def _make_room(self, keys: int, text: int) -> None:
+        """Extend the arrays for a number of new keys with `text` bytes in total."""
         used = int(self._ends[self._count - 1]) if self._count else 0
         self._data = with_room(self._data, used + text)
         self._ends = with_room(self._ends, self._count + keys)
@@ -188,7 +197,7 @@ class KeyCodes:
 
 
 class Touched:
-    """Collects the codes of scopes whose state has changed."""
+    """A collection of the codes of scopes whose state has changed."""
 
     def __init__(self) -> None:
         self._codes: list[NDArray[Any]] = []
@@ -201,11 +210,12 @@ class Touched:
             self._codes = [self._all()]
 
     def lose(self) -> None:
-        """Note that codes now stand for other scopes, so that all scopes count as changed."""
+        """Mark all scopes as changed, because codes now stand for other scopes."""
         self._is_lost = True
 
     def take(self) -> NDArray[Any] | None:
-        """Return the codes of changed scopes, each once, and clear them; ``None`` if all may have changed."""
+        """Return the codes of changed scopes, each once, and clear the collection; ``None`` if all scopes may
+        have changed."""
         found, lost = self._all(), self._is_lost
         self._codes, self._is_lost = [], False
         return None if lost else found
@@ -216,14 +226,14 @@ class Touched:
 
 
 def _bytes(keys: pa.StringArray) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Where each key begins and the next one does, and the bytes of all."""
+    """Return the bounds of each key, and the bytes of all keys."""
     _, offsets, text = keys.buffers()
     bounds = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1]
     return bounds, np.frombuffer(text, np.uint8) if bounds[-1] > bounds[0] else np.zeros(1, np.uint8)
 
 
 def checksums(keys: pa.StringArray) -> NDArray[np.uint32]:
-    """The CRC-32 of each key; 0 of one that is missing."""
+    """Return the CRC-32 of each key; 0 for a missing key."""
     if not len(keys):
         return np.zeros(0, np.uint32)
     bounds, text = _bytes(keys)
@@ -235,7 +245,7 @@ def checksums(keys: pa.StringArray) -> NDArray[np.uint32]:
 
 
 def are_distinct(keys: pa.StringArray) -> bool:
-    """Whether no two keys are equal; none may be missing."""
+    """Whether no two keys are equal. No key may be missing."""
     if len(keys) < _FEW:
         return len(keys.unique()) == len(keys)
     bounds, text = _bytes(keys)
@@ -244,7 +254,8 @@ def are_distinct(keys: pa.StringArray) -> bool:
 
 
 def with_room(array: NDArray[Scalar], size: int, fill: int = 0) -> NDArray[Scalar]:
-    """The array with room for ``size`` items along its last axis; it at least doubles when it grows."""
+    """Return the array with room for ``size`` items along its last axis. When it grows, its length at least
+    doubles."""
     have = array.shape[-1]
     if size <= have:
         return array

@@ -1,12 +1,12 @@
-"""What a condition machine is.
+"""The interface of condition machines, and functions over their emissions.
 
 Laws, property-tested for every machine (`tests/laws/test_machines.py`):
 
 0. `step` equals folding `react`, then `advance` to the watermark.
 1. Cut anywhere: stepping through a ++ b equals stepping through a, then b.
-2. Compact anywhere: `compact_part` drops events that cannot change the output, whatever the state before. It
-   may be applied to any closed part of a scope's sequence, any number of times. A part is closed if no other
-   event of the scope falls between its first and last.
+2. Compact anywhere: `compact_part` drops events that cannot change the output, for any state before. It
+   may be applied to any closed part of a scope's sequence, any number of times. A part is closed if no
+   other event of the scope falls between its first and last.
 3. Split by scope: the machine over a union of outermost scopes equals the union of machines.
 """
 
@@ -29,21 +29,25 @@ from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from ..model.topic import Topic
 
 Batches = Mapping[str, pa.RecordBatch]
-"""A batch of each topic that has some."""
+"""A batch of each topic. Topics without events may be absent."""
 
 Mask = NDArray[np.bool_]
 
 CONDITIONS, STATUS, SCOPE, SINCE = "@conditions", "@status", "@scope", "@since"
-"""What a machine adds to the columns of events that passed; conditions are the bits of a word."""
+"""Columns that a machine adds to the events that it emits. A condition is a bit of the word in
+`CONDITIONS`."""
 
 EVERY = np.uint64(2**64 - 1)
 """The word of all conditions of a machine."""
 
 
 class Emission(NamedTuple):
-    """The output of a machine in one step: rows of events by topic, and transitions that are not rows of an
-    input. `topics` declares topics of rows that are not input topics. `order` has a sort key for each of
-    `single`, if the order at one time is not that of source and sequence (`operator.order_keys`)."""
+    """The output of a machine in one step: rows of events by topic, and single transitions.
+
+    Single transitions are those that are not rows of an input. `topics` declares the topics of rows that are
+    not input topics. `order` has a sort key for each item of `single` if the order at one time is not that of
+    source and sequence (`operator.order_keys`).
+    """
 
     rows: Mapping[str, pa.RecordBatch]
     single: Sequence[Transition] = ()
@@ -53,11 +57,11 @@ class Emission(NamedTuple):
 
 @dataclass
 class Relevance:
-    """Which rows of a batch can change the output.
+    """The rows of a batch that can change the output.
 
-    Rows that `satisfies` marks must be kept of any part of a history; of a closed part those that `decides`
-    marks are enough. `outside` counts for each condition the rows in none of its scopes. What a machine
-    evaluates for the first mask it uses again for the second one, which is computed when it is asked for.
+    In any part of a history, the rows in `satisfies` must stay. In a closed part, the rows in `decides`
+    suffice. `outside` is for each condition the number of rows in none of its scopes. `decides` is computed
+    on first access and can reuse intermediate results of `satisfies`.
     """
 
     satisfies: Mask
@@ -66,20 +70,21 @@ class Relevance:
 
     @cached_property
     def decides(self) -> Mask:
-        """The rows of a closed part that are enough."""
+        """A mask of the rows of a closed part that suffice."""
         return self.satisfies if self.decide is None else self.decide()
 
 
 class Traits(NamedTuple):
-    """What runtimes must know of a machine beforehand.
+    """The properties of a machine that runtimes must know before they run it.
 
-    - `uses_watermark`: time alone can make it emit; otherwise `advance` need not be called.
-    - `lookaround`: how far around an event it must see to know all that is emitted for it; `None` if
-      everything earlier may matter. Such machines can run on slices of a history.
-    - `compacts`: of a closed part it needs fewer rows than of any other part (law 2).
-    - `lateness`: how much older than the latest an event may be before its age alone matters (it is emitted
-      as late, or ends a silence); `None` if that never matters.
-    - `pauses`: its timers count only while readings can come; it has `resume`.
+    - `uses_watermark`: time alone can make the machine emit. Otherwise `advance` need not be called.
+    - `lookaround`: the machine can run on slices of a history. Events within this duration around an event
+      suffice for its output; `None` if every earlier event may be relevant.
+    - `compacts`: the machine needs fewer rows of a closed part than of any other part (law 2).
+    - `lateness`: an event that is older than the latest event by more than this duration is relevant by its
+      age alone: it is emitted as late or ends a no-data time. The value is `None` if age alone is never
+      relevant.
+    - `pauses`: timers count only while readings can arrive. The machine has `resume`.
     """
 
     uses_watermark: bool = False
@@ -95,12 +100,14 @@ S = TypeVar("S")
 class Machine(Generic[S]):
     """A function from a history of events to the times at which conditions start and end.
 
-    A runtime calls `initial` once, then any sequence of `react`, `advance` and `step`; watermarks never go
-    back. A state that was passed in must not be used again: machines may change it in place. `dump` and
-    `load` keep a state beyond the process; between them `delta` and `apply_delta` keep only what has
-    changed, where a machine can tell (after `track_changes`). A machine has `topics` and writes `initial`,
-    `react`, `dump` and `load`; the rest has defaults. Conditions of a machine are numbered from 0; scopes
-    are texts, `None` for everything."""
+    A runtime calls `initial` once, then any sequence of `react`, `advance` and `step`; watermarks never
+    decrease. A state that was passed in must not be used again, because machines may change it in place.
+    `dump` and `load` store a whole state. Between them, `delta` and `apply_delta` store only the changes, if
+    the machine `has_deltas` (after `track_changes`).
+
+    A subclass must define `topics`, `initial`, `react`, `dump` and `load`; the other methods have defaults.
+    The conditions of a machine are numbered from 0. A scope is a text, or `None` for everything.
+    """
 
     if TYPE_CHECKING:  # subclasses have them as fields, properties or class attributes
 
@@ -115,19 +122,19 @@ class Machine(Generic[S]):
         traits = Traits()
 
     def initial(self) -> S:
-        """The state before any event."""
+        """Return the state before any event."""
         raise NotImplementedError
 
     def react(self, state: S, event: Event) -> tuple[S, list[Transition]]:
-        """Process one event of its topics."""
+        """Process one event of the machine's topics."""
         raise NotImplementedError
 
     def advance(self, state: S, watermark: Instant) -> tuple[S, list[Transition]]:
-        """Let event time come as far as the watermark; `NEVER` ends it with the last event."""
+        """Advance event time to the watermark. `NEVER` ends event time with the last event."""
         return state, []
 
     def step(self, state: S, batches: Batches, watermark: Instant) -> tuple[S, Emission]:
-        """Process a batch of each topic, then let event time come as far as the watermark."""
+        """Process a batch of each topic, then advance event time to the watermark."""
         out: list[Transition] = []
         for topic, batch in batches.items():
             for event in to_events(self.topics[topic], batch):
@@ -137,86 +144,94 @@ class Machine(Generic[S]):
         return state, Emission({}, out + emitted)
 
     def relevance(self, topic: str, batch: pa.RecordBatch) -> Relevance:
-        """Which rows of a batch can change the output."""
+        """Return the rows of a batch that can change the output."""
         return Relevance(np.ones(len(batch), np.bool_), np.zeros(1, np.int64))
 
     def due(self, state: S) -> Instant | None:
-        """The time that the watermark must pass before `advance` emits something; `None` if it never does."""
+        """Return the time that the watermark must pass before `advance` emits an event; `None` if nothing
+        waits."""
         return None
 
     def resume(self, state: S, watermark: Instant) -> S:
-        """Continue after a pause in which no reading could arrive, at the watermark of its end."""
+        """Continue at the watermark after a pause in which no reading could arrive. Timers do not count the
+        pause."""
         return state
 
     def active(self, state: S) -> list[tuple[int, str | None, Instant]]:
-        """The scopes that are active: (condition, scope, since)."""
+        """Return the active scopes: (condition, scope, since)."""
         return []
 
     def unknown(self, state: S) -> list[tuple[int, str | None, Instant | None]]:
-        """The scopes that are unknown: (condition, scope, since when they were active)."""
+        """Return the unknown scopes: (condition, scope, since). `since` is `None` unless the scope was active
+        before."""
         return []
 
     def level(self, state: S, scope: str | None) -> str | None:
-        """The level of an active scope, of a machine that has levels."""
+        """Return the level of an active scope; `None` for a machine without levels."""
         return None
 
     def latest_transitions(self, state: S, condition: int) -> list[Transition]:
-        """The last transition of each scope, where a machine remembers it."""
+        """Return the last transition of each scope, if the machine stores it."""
         return []
 
     def learn_latest(self, state: S, condition: int, latest: Sequence[Event]) -> S:
-        """Give a condition that starts now the latest event of every source."""
+        """Give a condition that starts now the latest event of every source, in `latest`; return the new
+        state."""
         return state
 
     def is_initial(self, state: S, condition: int) -> bool:
-        """Whether, for that condition, the state cannot be told from the initial one."""
+        """Whether the state of the given condition is equal to its initial state."""
         return self.dump(state) == self.dump(self.initial())
 
     def dump(self, state: S) -> bytes:
-        """The state as bytes."""
+        """Return the state as bytes, for `load`. The state stays usable."""
         raise NotImplementedError
 
     def load(self, raw: bytes, was: Sequence[int | None] | None = None) -> S:
-        """The state that `dump` wrote; `was[i]` was the number of condition `i` then, `None` if it starts
-        now."""
+        """Return the state that `dump` stored.
+
+        `was[i]` is the number that condition `i` had then; `None` if the condition starts now.
+        """
         raise NotImplementedError
 
     has_deltas = False
-    """Whether it can tell what has changed in a state."""
+    """Whether the machine can store only the changes of a state."""
 
     def track_changes(self, state: S) -> S:
-        """The state, which tracks from now on what changes in it, if the machine can."""
+        """Return the state with tracking of changes from now on, if the machine has deltas."""
         return state
 
     def delta(self, state: S) -> bytes | None:
-        """The changes since the last call in a state that tracks them, `b""` if there are none; `None` if the
-        whole state must be written."""
+        """Return the changes since the last call in a state that tracks them; `b""` if there are none.
+
+        Return `None` if the whole state must be stored.
+        """
         return None
 
     def apply_delta(self, state: S, raw: bytes, was: Sequence[int | None] | None = None) -> S:
-        """The state with changes that `delta` returned; `was` as for `load`."""
+        """Return the state with changes that `delta` returned; `was` is as for `load`."""
         raise NotImplementedError
 
 
 class Wrapper(Machine[S]):
-    """A machine around another one of the same conditions.
+    """A machine around another machine of the same conditions.
 
-    `inner_state` and `with_inner_state` say where the state of the inner machine is in that of the wrapper.
-    What concerns conditions is asked of the inner machine unless a wrapper answers it itself.
+    `inner_state` and `with_inner_state` access the state of the inner machine. By default, methods about
+    conditions call the inner machine.
     """
 
     if TYPE_CHECKING:
 
         @property
         def inner(self) -> Machine[Any]:
-            """The machine inside."""
+            """The machine that is wrapped."""
 
     def inner_state(self, state: S) -> Any:
-        """The state of the inner machine."""
+        """Return the state of the inner machine."""
         raise NotImplementedError
 
     def with_inner_state(self, state: S, inner: Any) -> S:
-        """The state with another state of the inner machine."""
+        """Return the state with another state of the inner machine."""
         raise NotImplementedError
 
     @property
@@ -245,8 +260,11 @@ class Wrapper(Machine[S]):
 
 
 def transitions(topics: Mapping[str, Topic], emission: Emission) -> list[Transition]:
-    """The transitions of an emission: late events first, then those that take others back, then the rest in
-    order of time. Rows of one topic with one condition each stay in their order."""
+    """Return the transitions of an emission.
+
+    Late events come first, then transitions that take others back, then the rest in order of time. Rows of
+    one topic with one condition each stay in their order.
+    """
     if not emission.rows:
         return list(emission.single)
     some = {name: passed for name, passed in emission.rows.items() if len(passed)}
@@ -261,7 +279,7 @@ def transitions(topics: Mapping[str, Topic], emission: Emission) -> list[Transit
 
 
 def _transitions(topic: Topic, passed: pa.RecordBatch) -> Iterator[Transition]:
-    """The transitions of rows; a late event of all conditions is one transition with condition -1."""
+    """Yield the transitions of rows. A late event of all conditions is one transition with condition -1."""
     events, since = list(to_events(topic, passed)), passed.column(SINCE).cast(pa.int64()).to_pylist()
     statuses, scopes = (values(passed.column(name)) for name in (STATUS, SCOPE))
     words = passed.column(CONDITIONS).to_numpy()
@@ -273,14 +291,14 @@ def _transitions(topic: Topic, passed: pa.RecordBatch) -> Iterator[Transition]:
 
 
 def set_bits(words: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The numbers of the rows and of the conditions whose bits are set in the words."""
+    """Return the row and the condition of each bit that is set in the words."""
     bits = np.unpackbits(words.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
     rows, numbers = np.nonzero(bits)
     return rows, numbers
 
 
 def in_time(transition: Transition) -> tuple[object, ...]:
-    """The order of transitions of several topics."""
+    """Return the sort key of a transition: time, condition, scope, source, sequence, topic."""
     event = transition.event
     return (
         event.time,
@@ -293,7 +311,7 @@ def in_time(transition: Transition) -> tuple[object, ...]:
 
 
 def mark_rows(events: pa.RecordBatch, words: NDArray[np.uint64], status: Status) -> pa.RecordBatch:
-    """Events as rows of an emission, with one status and without a scope."""
+    """Return events as rows of an emission, with one status and without a scope."""
     size = len(events)
     code = np.full(size, STATUSES.index(status), np.int8)
     added = {
@@ -306,7 +324,7 @@ def mark_rows(events: pa.RecordBatch, words: NDArray[np.uint64], status: Status)
 
 
 def with_columns(events: pa.RecordBatch, added: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """The events with further columns."""
+    """Return the events with further columns."""
     names = [*events.schema.names, *added]
     return pa.RecordBatch.from_arrays([*events.columns, *added.values()], names=names)
 
@@ -317,10 +335,11 @@ def with_columns(events: pa.RecordBatch, added: Mapping[str, pa.Array]) -> pa.Re
 def compact_part(
     machine: Machine[Any], batches: Batches, *, closed: bool = True, latest: Instant = NEVER
 ) -> dict[str, pa.RecordBatch]:
-    """The rows of a part of a history that can change the output, whatever came before (law 2).
+    """Return the rows of a part of a history that can change the output, for any history before it (law 2).
 
-    No event before the part is later than `latest`: events that may be late are kept, because they may be
-    emitted as late. The result still carries its watermark and the number of rows that it stands for."""
+    No event before the part is later than `latest`. Events that may be late are included, because they may be
+    emitted as late. Each batch still carries its watermark and the number of rows that it represents.
+    """
     found: dict[str, pa.RecordBatch] = {}
     for topic, batch in batches.items():
         if topic in machine.topics:
@@ -331,13 +350,14 @@ def compact_part(
 
 
 def may_be_late(machine: Machine[Any], batch: pa.RecordBatch, latest: Instant) -> Any:
-    """The events that may be late if no event before them was later than `latest`."""
+    """Return a mask of the events that may be late if no event before them was later than `latest`."""
     if machine.traits.lateness is None:
         return False
     return times(batch) < (latest - machine.traits.lateness if BEGINNING < latest < NEVER else latest)
 
 
 def keep_rows(batch: pa.RecordBatch, stays: Mask) -> pa.RecordBatch:
-    """Some rows of a batch, with the row count and watermark of the whole batch."""
+    """Return the rows of a batch where `stays` is true, with the row count and watermark of the whole
+    batch."""
     rows = batch if stays.all() else batch.filter(pa.array(stays))
     return with_totals(rows, row_count(batch), latest_time(batch))

@@ -1,6 +1,6 @@
-"""An operator: a condition machine in a graph, with its identity, its key, its inputs and its outputs.
+"""Operators: condition machines in a graph, with their identity, their key, their inputs and their outputs.
 
-Runtimes know operators and nothing else of conditions.
+Runtimes use operators and do not depend on conditions or their kinds.
 """
 
 from __future__ import annotations
@@ -25,30 +25,35 @@ from . import machine
 from .machine import Batches, Emission, Machine, Mask, transitions
 
 FIXED = ("time", "source", "sequence", "place", *AXES)
-"""The columns that every batch may have."""
+"""The columns that every batch may have, in addition to attributes."""
 
 STATUS, KEY, SCOPE, SINCE = RETOLD = "@status", "@key", "@scope", "@since"
-"""The columns that derived events have beside those of the event: status, key of the scope, label of the
-scope, and since when it is active."""
+"""The columns that derived events have in addition to those of the event.
+
+They are the status, the key of the scope, the label of the scope, and the time since which it is active.
+`RETOLD` has all of them.
+"""
 
 ORDER = "@order"
-"""The column with the sort keys of derived events at one time, if their machine emits some (`order_keys`)."""
+"""The column with the sort keys of derived events at one time, if their machine emits such keys
+(`order_keys`)."""
 
 
 class Keys(NamedTuple):
-    """``texts[codes[i]]`` is the key of event ``i``; -1 or ``None`` if it has none."""
+    """The keys of events: event ``i`` has the key ``texts[codes[i]]``. A code of -1 or a text ``None`` means
+    no key."""
 
     codes: NDArray[Any]
     texts: Sequence[str | None] | pa.StringArray
 
     @property
     def array(self) -> pa.StringArray:
-        """The texts as a column."""
+        """The texts as an Arrow array."""
         return self.texts if isinstance(self.texts, pa.Array) else pa.array(self.texts, pa.string())
 
 
 class OperatorRecord(msgspec.Struct, frozen=True):
-    """What is stored of an operator beside its state: its place, the subscriptions it served and their
+    """The part of an operator that is stored with its state: its place, its subscriptions and their
     meanings."""
 
     kind: str
@@ -59,7 +64,7 @@ class OperatorRecord(msgspec.Struct, frozen=True):
 
 
 def without_names(record: OperatorRecord, gone: Collection[str]) -> OperatorRecord:
-    """The record of an operator without some subscriptions."""
+    """Return the record of an operator without the subscriptions `gone`."""
     names = tuple(tuple(name for name in some if name not in gone) for some in record.names)
     pairs = zip(record.names, names, record.meanings, strict=True)
     meanings = tuple("" if before and not after else meaning for before, after, meaning in pairs)
@@ -68,38 +73,39 @@ def without_names(record: OperatorRecord, gone: Collection[str]) -> OperatorReco
 
 @dataclass(frozen=True)
 class Links:
-    """The place of an operator among others; `plan.compile.link` computes it."""
+    """The position of an operator among others; `plan.compile.link` computes it."""
 
     stage: int = 0
     derived_topics: Mapping[str, Topic] = field(default_factory=dict)
-    """The conditions that downstream operators consume, each with the topic of its derived events."""
+    """The conditions that downstream operators consume, with the topics of their derived events."""
     clock_topics: frozenset[str] = frozenset()
-    """The topics of readings that advance its watermark, if these are more than it consumes."""
+    """The topics of readings that advance the watermark, if they are more than the consumed topics."""
     hidden: frozenset[str] = frozenset()
-    """The conditions of which downstream operators notify subscribers in its place."""
+    """The conditions whose subscribers are notified by operators downstream instead."""
     upstreams: frozenset[str] = frozenset()
-    """The conditions on which it builds; it processes a time when they have emitted everything of it."""
+    """The conditions that this operator consumes. It processes a time when they have emitted all their events
+    of it."""
 
 
 @dataclass(frozen=True)
 class Presentation:
-    """What subscribers and people read of an operator; it changes no result."""
+    """Names and explanations of an operator. They change no result."""
 
     label: Callable[[str], str | None] | None = None
-    """The label of a scope in transitions, if it is not the scope itself."""
+    """Converts a scope to its label in transitions; ``None`` if both are the same."""
     aliases: Mapping[str, str] = field(default_factory=dict)
-    """The subscriptions that it serves under the name of another condition, as a mute does."""
+    """The subscriptions that the operator serves under the name of another condition. A mute does this."""
     reasons: tuple[tuple[str, str], ...] = ()
     """The reasons why conditions have no key, for explanations."""
 
 
 @dataclass(frozen=True)
 class Operator:
-    """A machine with all that a runtime must know to run it.
+    """A machine with all properties that a runtime needs to run it.
 
-    Its identity comes first: condition `i` of the machine serves the subscriptions `names[i]`, none if only
-    other conditions consume it; `meanings[i]` is a digest that is equal for conditions that mean the same.
-    Then follow its inputs, the key by which its events are distributed, and how it waits.
+    Its identity comes first: condition `i` of the machine serves the subscriptions `names[i]`; none if only
+    other conditions consume it. `meanings[i]` is a digest that is equal for conditions with the same meaning.
+    Its inputs, the key by which its events are distributed, and its delays follow.
     """
 
     kind: str
@@ -107,52 +113,59 @@ class Operator:
     names: tuple[tuple[str, ...], ...]
     meanings: tuple[str, ...]
     reading_topics: tuple[tuple[str, ...], ...]
-    """The topics of readings that each condition consumes, directly or through others."""
+    """For each condition the topics of readings that it consumes, directly or through other conditions."""
     decisive_columns: Mapping[str, frozenset[str]]
     """For each topic the columns that decide whether an event is relevant."""
     needed_columns: Mapping[str, frozenset[str]] | None = None
-    """For each topic the columns that are needed of relevant events; `None`: all, as they are emitted."""
+    """For each topic the columns that relevant events need; `None` if all columns are needed."""
     sources: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """The relevant sources, for topics of which no others are relevant."""
+    """The relevant sources of topics for which no other sources are relevant."""
     upstream_topics: frozenset[str] = frozenset()
-    """The derived topics that it consumes."""
+    """The derived topics that the operator consumes."""
     missing_rows: Callable[[pa.RecordBatch], Sequence[Mask]] | None = None
-    """For each condition the events that lie in a scope of it and have no row in its tables, if the machine
-    does not count those as outside: they still end a `silent`."""
+    """Returns for each condition the events in its scopes that have no row in its tables.
+
+    It is `None` without tables, and if the machine counts such events as outside. A machine with no-data
+    predicates counts them as inside, because they end a `silent`.
+    """
     keyed: Callable[[str, pa.RecordBatch], Keys] | None = None
-    """The shuffle key of each event of a batch; without it all events go to one place."""
+    """Returns the shuffle key of each event of a batch; `None` if all events go to one place."""
     key: tuple[str, ...] = ()
-    """The names of the columns of the shuffle key, or a name for the place; empty: the first place."""
+    """The names of the columns of the shuffle key, or a name for the place. If it is empty, the operator runs
+    in the first place."""
     delay: Duration = 0
-    """How far before the watermark the events may be that it still emits."""
+    """The maximal distance behind the watermark of the events that the operator still emits, in
+    microseconds."""
     extra_wait: Duration = 0
-    """How much longer than its upstreams it waits at most, if that is declared."""
+    """The maximal duration that the operator waits longer than its upstreams; 0 if none is declared."""
     joins: bool = False
-    """Whether a condition that starts later joins its machine, with the latest reading of every source. It
-    may take the place of one of its name."""
+    """Whether a condition that starts later joins the machine, with the latest reading of every source.
+
+    It may replace a condition with the same name.
+    """
     starts_from_standings: bool = False
-    """Whether it starts from the standings of the conditions that it consumes."""
+    """Whether the operator starts from the standings of the conditions that it consumes."""
     links: Links = Links()
     presentation: Presentation = Presentation()
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """The topics that it consumes, by name."""
+        """The topics that the operator consumes, by name."""
         return self.machine.topics
 
     @property
     def compacts(self) -> bool:
-        """Whether it needs fewer rows of a closed part than of any other part."""
+        """Whether the operator needs fewer rows of a closed part than of any other part."""
         return self.machine.traits.compacts and len(self.topics) == 1
 
     @cached_property
     def clock(self) -> frozenset[str]:
-        """The topics of readings that advance its watermark."""
+        """The topics of readings that advance the operator's watermark."""
         return self.links.clock_topics or frozenset(self.topics)
 
     @cached_property
     def recipients(self) -> tuple[tuple[str, ...], ...]:
-        """The subscriptions that each condition notifies."""
+        """For each condition the subscriptions that are notified of its transitions."""
         hidden, called = self.links.hidden, self.presentation.aliases
         return tuple(
             tuple(called.get(name, name) for name in names if name not in hidden) for names in self.names
@@ -160,41 +173,48 @@ class Operator:
 
     @cached_property
     def subscriptions(self) -> tuple[str, ...]:
-        """All subscriptions that it serves."""
+        """All subscriptions that the operator serves."""
         return tuple(self.presentation.aliases.get(name, name) for names in self.names for name in names)
 
     @property
     def record(self) -> OperatorRecord:
-        """What must be stored beside its state."""
+        """The part of the operator that is stored with its state."""
         return OperatorRecord(self.kind, self.links.stage, self.key, self.names, self.meanings)
 
     def with_names(self, names: Iterable[Iterable[str]]) -> Operator:
-        """The operator with other subscriptions."""
+        """Return the operator with other subscriptions."""
         return replace(self, names=tuple(map(tuple, names)))
 
     def topics_by_name(self) -> dict[str, tuple[str, ...]]:
-        """For each subscription the topics of readings that it consumes."""
+        """Return for each subscription the topics of readings that it consumes."""
         pairs = zip(self.names, self.reading_topics, strict=True)
         return {name: topics for names, topics in pairs for name in names}
 
     # --- time ---
 
     def due(self, state: Any) -> Instant | None:
-        """The time that the watermark must pass before it emits something without an event."""
+        """Return the time that the watermark must pass before the operator emits without an event; `None` if
+        nothing waits."""
         at = self.machine.due(state)
         return at if at is None or not self.links.upstreams else at + self.delay
 
     def is_upstream_of(self, by: Operator) -> bool:
-        """Whether another operator builds on one of its conditions."""
+        """Whether another operator consumes one of the operator's conditions."""
         return any(name in by.links.upstreams for names in self.names for name in names)
 
     def pending(self, due: Instant | None) -> Instant | None:
-        """The earliest time at which it may emit without a further reading, given when its machine is due."""
+        """Return the earliest time at which the operator may emit without a further reading.
+
+        `due` is the time at which its machine is due.
+        """
         return None if due is None else due - self.delay
 
     def watermark(self, at: Instant, pending: Iterable[Instant | None]) -> Instant:
-        """Its watermark at the time of the latest reading, given when its upstreams may still emit: they may
-        also emit for readings that are yet to come, as far behind as they wait."""
+        """Return the operator's watermark at the time `at` of the latest reading.
+
+        `pending` has the times at which its upstreams may still emit. The upstreams may also emit for
+        readings that have not arrived yet. The watermark therefore stays behind by their delay.
+        """
         if at in (BEGINNING, NEVER):
             return at
         known = min((at - self.delay, *(time for time in pending if time is not None)))
@@ -203,13 +223,13 @@ class Operator:
     # --- inputs ---
 
     def keys(self, topic: str, batch: pa.RecordBatch) -> Keys:
-        """The shuffle key of each event of a batch."""
+        """Return the shuffle key of each event of a batch."""
         if self.keyed is None:
             return Keys(np.zeros(len(batch), np.int64), [" ".join(self.key) or None])
         return self.keyed(topic, batch)
 
     def project(self, topic: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch without columns that are not needed."""
+        """Return the batch without columns that are not needed."""
         if self.needed_columns is None:
             return batch
         return batch.select([name for name in batch.schema.names if name in self.needed_columns[topic]])
@@ -217,11 +237,11 @@ class Operator:
     # --- outputs ---
 
     def notifications(self, emission: Emission) -> list[Notification]:
-        """An emission of the machine as notifications."""
+        """Return an emission of the machine as notifications."""
         return list(self.address(transitions(self.topics, emission)))
 
     def address(self, transitions: Iterable[Transition]) -> Iterator[Notification]:
-        """Transitions of the machine as notifications of each subscription."""
+        """Yield transitions of the machine as notifications, one for each subscription."""
         names, shown = self.recipients, self.presentation.label
         for event, status, scope, since, condition in transitions:
             place = scope if shown is None or scope is None else shown(scope)
@@ -229,33 +249,33 @@ class Operator:
                 yield notify(name, event, status, place, since)
 
     def label_of(self, scope: str | None) -> str | None:
-        """The label of a scope in transitions."""
+        """Return the label of a scope in transitions."""
         label = self.presentation.label
         return scope if label is None or scope is None else label(scope)
 
     def label_scopes(self, scopes: pa.StringArray) -> pa.StringArray:
-        """The labels of scopes in rows."""
+        """Return the labels of scopes in rows."""
         label = self.presentation.label
         return scopes if label is None else map_texts(scopes, label)
 
     def serves(self, names: Collection[str]) -> bool:
-        """Whether it serves one of some subscriptions."""
+        """Whether the operator serves one of the given subscriptions."""
         return any(name in names for some in self.names for name in some)
 
     def active(self, state: Any) -> Iterator[tuple[str, str | None, Instant]]:
-        """The active scopes of a state: (subscription, label, since)."""
+        """Yield the active scopes of a state: (subscription, label, since)."""
         for condition, scope, since in self.machine.active(state):
             for name in self.names[condition]:
                 yield name, self.label_of(scope), since
 
     def unknown(self, state: Any) -> Iterator[tuple[str, str | None, Instant | None]]:
-        """The unknown scopes of a state: (subscription, label, since when they were active)."""
+        """Yield the unknown scopes of a state: (subscription, label, since when they were active)."""
         for condition, scope, since in self.machine.unknown(state):
             for name in self.names[condition]:
                 yield name, self.label_of(scope), since
 
     def derive_events(self, transitions: Iterable[Transition]) -> dict[str, list[Event]]:
-        """The derived events that downstream operators consume, by topic, given what the machine emitted."""
+        """Return the derived events of transitions that downstream operators consume, by topic."""
         derived: dict[str, list[Event]] = {}
         if self._derived_conditions:
             for transition in transitions:
@@ -265,7 +285,7 @@ class Operator:
         return derived
 
     def derive(self, emission: Emission) -> dict[str, pa.RecordBatch]:
-        """The derived events of an emission as batches, by topic."""
+        """Return the derived events of an emission as batches, by topic."""
         derived: dict[str, list[pa.RecordBatch]] = {}
         for condition, topic in self._derived_conditions:
             for rows in emission.rows.values():
@@ -286,7 +306,7 @@ class Operator:
 
     @cached_property
     def _derived_conditions(self) -> list[tuple[int, Topic]]:
-        """The conditions that downstream operators consume, by number, with their derived topics."""
+        """The numbers of the conditions that downstream operators consume, with their derived topics."""
         return [
             (i, self.links.derived_topics[name])
             for i, names in enumerate(self.names)
@@ -295,7 +315,7 @@ class Operator:
         ]
 
     def _to_rows(self, topic: Topic, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Emitted rows of a condition as derived events."""
+        """Return emitted rows of a condition as derived events."""
         scope = rows.column(machine.SCOPE)
         own = {
             STATUS: plain(rows.column(machine.STATUS)),
@@ -308,6 +328,7 @@ class Operator:
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def _to_event(self, topic: Topic, transition: Transition) -> Event:
+        """Return a transition as a derived event."""
         event, status, scope, since, _ = transition
         own = dict(zip(RETOLD, (status, scope or "", self.label_of(scope), since), strict=True))
         return replace(event, topic=topic.name, attributes={**event.attributes, **own})
@@ -320,22 +341,22 @@ _OWN = (*(Attribute(name, "text") for name in (STATUS, KEY, SCOPE)), Attribute(S
 
 
 def topic_of_condition(topic: Topic) -> Topic:
-    """The topic of the derived events of a condition."""
+    """Return the topic of the derived events of a condition, given the topic of its events."""
     return Topic(f"@{topic.name}", (*topic.attributes, *_OWN))
 
 
 def is_derived(topic: Topic) -> bool:
-    """Whether a topic has derived events."""
+    """Whether the events of a topic are derived events."""
     return STATUS in topic.by_name
 
 
 def order_keys(rows: pa.RecordBatch) -> list[bytes]:
-    """The sort key of each derived event among those of its time: the column `ORDER`, or else the bytes of
-    its source and sequence.
+    """Return the sort key of each derived event among the events of its time.
 
-    A machine that emits, for one event, transitions with the source of another event appends the place of
-    each transition to the key of the event that caused it. Sorted by these keys, transitions that
-    a shuffle has mixed are in the order in which one process emits them.
+    The key is the column `ORDER` or, without it, the bytes of source and sequence. For one event, a machine
+    may emit transitions with the source of another event. It then appends the position of each transition to
+    the key of the event that caused it. After a shuffle, sorting by these keys restores the order in which
+    one process emits the transitions.
     """
     if ORDER in rows.schema.names:
         found: list[bytes] = rows.column(ORDER).to_pylist()
@@ -348,8 +369,8 @@ def order_keys(rows: pa.RecordBatch) -> list[bytes]:
 
 
 def sort_derived(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Sort derived events by time and `order_keys`, but keep the order in which they were emitted for each
-    scope."""
+    """Return derived events sorted by time and `order_keys`. The events of each scope stay in the order of
+    emission."""
     if SCOPE not in rows.schema.names:
         return in_order(rows)
     if ORDER in rows.schema.names:
@@ -362,21 +383,22 @@ def sort_derived(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _turns(rows: pa.RecordBatch, ordered: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The place of each row, given the rows in the order of (time, source, sequence)."""
+    """Return the position of each row, given the rows in the order of (time, source, sequence)."""
     places = np.empty(len(rows), np.int64)
     places[ordered] = np.arange(len(rows))
     return turns(rows, places, SCOPE)
 
 
 _BESIDE = {"source": "@source", "sequence": "@sequence"}
-"""The columns with the source and sequence of a row while those of another row replace them."""
+"""The columns with the original source and sequence of a row while those of another row replace them."""
 
 
 def encode_order(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows, prepared so that a sort by (time, source, sequence) orders them as `sort_derived` does.
+    """Return the rows prepared such that a sort by (time, source, sequence) orders them as `sort_derived`
+    does.
 
-    A row that would come before an earlier one of its scope gets the source and sequence of that one; its own
-    stand beside them.
+    A row that would precede an earlier row of its scope gets the source and sequence of that row. Its own
+    values are stored in further columns.
     """
     if SCOPE not in rows.schema.names:
         return rows
@@ -389,7 +411,7 @@ def encode_order(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def decode_order(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows from `encode_order` with their own sources and sequences again."""
+    """Return rows from `encode_order` with their own sources and sequences."""
     for name, own in _BESIDE.items():
         if own in rows.schema.names:
             rows = rows.set_column(rows.schema.get_field_index(name), name, rows.column(own))
@@ -398,7 +420,7 @@ def decode_order(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _of(rows: pa.RecordBatch, condition: int) -> pa.RecordBatch:
-    """The rows that a condition emitted, without late ones."""
+    """Return the rows that a condition emitted, without late events."""
     mine = (rows.column(machine.CONDITIONS).to_numpy() & np.uint64(1 << condition)) != 0
     statuses = rows.column(machine.STATUS).dictionary_encode()
     late = statuses.dictionary.index("late").as_py()
@@ -407,7 +429,8 @@ def _of(rows: pa.RecordBatch, condition: int) -> pa.RecordBatch:
 
 
 def map_texts(texts: pa.StringArray, to: Callable[[str], str | None]) -> pa.StringArray:
-    """Map each text; each distinct text is mapped once, and null stays null."""
+    """Return each text mapped by a function. The function is called once for each distinct text; null stays
+    null."""
     coded = texts.dictionary_encode()
     return pa.array([to(text) for text in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
 
@@ -416,7 +439,7 @@ def map_texts(texts: pa.StringArray, to: Callable[[str], str | None]) -> pa.Stri
 
 
 def digest(value: object) -> str:
-    """A digest that is equal for values with the same representation."""
+    """Return a digest that is equal for values with the same representation (`repr`)."""
     return blake2b(repr(value).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -424,7 +447,8 @@ def digest(value: object) -> str:
 
 
 def with_watermark(operator: Operator, batches: Batches, latest: Instant) -> Batches:
-    """Batches that carry the watermark at the end of event time, for an operator without input as well."""
+    """Return batches that carry the watermark at the end of event time, even for an operator without
+    input."""
     if latest == BEGINNING or not operator.machine.traits.uses_watermark:
         return batches
     first = next(iter(operator.topics.values()))
@@ -433,7 +457,7 @@ def with_watermark(operator: Operator, batches: Batches, latest: Instant) -> Bat
 
 
 def latest_time(watermarks: Mapping[str, Instant], topics: Iterable[str], beginning: Instant) -> Instant:
-    """The time of the latest reading of any of some topics."""
+    """Return the time of the latest reading of the given topics; `beginning` if they have no readings."""
     found = None
     for topic in topics:
         at = watermarks.get(topic)

@@ -1,8 +1,8 @@
-"""Ordered delivery: hold events back until the watermark has passed them, then process them in order.
+"""Ordered delivery: events wait until the watermark has passed them, and are then processed in order.
 
 `Ordered` wraps any machine of one topic. An event is processed once the watermark is more than `wait` beyond
-it; it is late if that is already so when it arrives [F13]. A late event is emitted with status `late` or,
-with `late apply`, processed on arrival.
+it. It is late if this is already so when the event arrives [F13]. A late event is emitted with the status
+`late` or, with `late apply`, processed on arrival.
 """
 
 from __future__ import annotations
@@ -35,11 +35,15 @@ from ..model.topic import Topic
 from .machine import EVERY, Batches, Emission, Machine, Relevance, Traits, Wrapper, mark_rows
 
 Held = tuple[tuple[Instant, str, int], int, Event]
+"""A waiting event with its sort key and the number of its arrival."""
 
 
 class OrderedState(NamedTuple):
-    """The events held back: a heap of single events, or batches, never both. Everything before `until` has
-    been processed."""
+    """The state of an ordered machine: the state of the inner machine, and the waiting events.
+
+    Events wait in `held`, a heap of single events, or in `batches`, never in both. Everything before `until`
+    has been processed.
+    """
 
     inner: Any
     until: Instant
@@ -47,12 +51,12 @@ class OrderedState(NamedTuple):
     held: list[Held]
     batches: list[pa.RecordBatch]
     since: list[pa.RecordBatch] | None = None
-    """The events held back since the last delta, if changes are tracked."""
+    """The events that started to wait since the last delta; `None` if changes are not tracked."""
 
 
 @dataclass(frozen=True)
 class Ordered(Wrapper[OrderedState]):
-    """A machine that gets its events in the order of (time, source, sequence)."""
+    """A machine whose inner machine receives its events in the order of (time, source, sequence)."""
 
     inner: Machine[Any]
     topic: Topic
@@ -75,6 +79,10 @@ class Ordered(Wrapper[OrderedState]):
         return OrderedState(self.inner.initial(), BEGINNING, 0, [], [])
 
     def react(self, state: OrderedState, event: Event) -> tuple[OrderedState, list[Transition]]:
+        """Store an event until the watermark has passed it.
+
+        A late event is emitted with the status `late` or, with `late apply`, processed at once.
+        """
         if event.time < state.until:
             if self.late == "drop":
                 return state, [Transition(event, "late", None, None, -1)]
@@ -90,7 +98,7 @@ class Ordered(Wrapper[OrderedState]):
         return state._replace(arrived=state.arrived + 1)
 
     def _singly(self, state: OrderedState) -> OrderedState:
-        """The state with all events held as single ones."""
+        """Return the state with all waiting events as single events."""
         batches, state = state.batches, state._replace(batches=[])
         for batch in batches:
             for event in to_events(self.topic, batch):
@@ -98,6 +106,7 @@ class Ordered(Wrapper[OrderedState]):
         return state
 
     def advance(self, state: OrderedState, watermark: Instant) -> tuple[OrderedState, list[Transition]]:
+        """Process the stored events that the watermark has passed, in order."""
         state, watermark = self._singly(state), self._behind(watermark)
         inner, out = state.inner, []
         while state.held and state.held[0][2].time < watermark:
@@ -109,18 +118,19 @@ class Ordered(Wrapper[OrderedState]):
         return state._replace(inner=inner, until=max(state.until, watermark)), out
 
     def _behind(self, until: Instant) -> Instant:
-        """The time before which events are processed at a watermark."""
+        """Return the time before which events are processed at a watermark."""
         return until if until in (BEGINNING, NEVER) else until - self.wait
 
     def step(
         self, state: OrderedState, batches: Batches, watermark: Instant
     ) -> tuple[OrderedState, Emission]:
+        """Store the events of a batch, then process all events that the watermark has passed, in order."""
         state, watermark = self._in_batches(state), self._behind(watermark)
         inner, name = state.inner, self.topic.name
         held, out = state.batches, list[pa.RecordBatch]()
         if name in batches:
             inner, batch = self._in_time(state._replace(inner=inner), batches[name], out)
-            held = [*held, batch]  # one without events, too: it carries the watermark
+            held = [*held, batch]  # even a batch without events, which carries the watermark
             if state.since is not None:
                 state.since.append(batch)
         if _earliest(held) < watermark:
@@ -142,7 +152,8 @@ class Ordered(Wrapper[OrderedState]):
     def _in_time(
         self, state: OrderedState, batch: pa.RecordBatch, out: list[pa.RecordBatch]
     ) -> tuple[Any, pa.RecordBatch]:
-        """The events that are not late; what late ones lead to is added to `out`."""
+        """Return the inner state and the events that are not late. The output for late events is added to
+        `out`."""
         late = times(batch) < state.until
         if not late.any():
             return state.inner, batch
@@ -155,7 +166,7 @@ class Ordered(Wrapper[OrderedState]):
         return inner, batch
 
     def _in_batches(self, state: OrderedState) -> OrderedState:
-        """The state with single events held as a batch."""
+        """Return the state with waiting single events as a batch."""
         if not state.held:
             return state
         events = [event for _, _, event in sorted(state.held, key=lambda held: held[1])]
@@ -201,6 +212,7 @@ class Ordered(Wrapper[OrderedState]):
     def apply_delta(
         self, state: OrderedState, raw: bytes, was: Sequence[int | None] | None = None
     ) -> OrderedState:
+        """Return the state with a delta applied: changes of the inner machine, and further waiting events."""
         assert self.inner.has_deltas
         changed, until, arrived, since = msgspec.msgpack.decode(raw, type=_StoredOrdered)
         inner = self.inner.apply_delta(state.inner, changed, was) if changed else state.inner
@@ -209,20 +221,25 @@ class Ordered(Wrapper[OrderedState]):
 
 
 _StoredOrdered = tuple[bytes, int, int, bytes | None]
-"""The inner state, the time before which all is processed, the number of arrivals, and the events held
-back."""
+"""The format of snapshots and deltas.
+
+The parts are the inner state, the time before which everything is processed, the number of arrivals, and the
+waiting events.
+"""
 
 
 def _encode(state: OrderedState, inner: bytes, held: list[pa.RecordBatch]) -> bytes:
+    """Return the inner state, the clock and the waiting events as bytes."""
     raw = to_ipc(concatenate(held)) if held else None
     return msgspec.msgpack.encode((inner, state.until, state.arrived, raw))
 
 
 def _waiting(batches: Iterable[pa.RecordBatch], until: Instant) -> list[pa.RecordBatch]:
-    """The events at or after a time."""
+    """Return the events at or after a time."""
     left = (batch.filter(pa.array(times(batch) >= until)) for batch in batches)
     return [batch for batch in left if len(batch)]
 
 
 def _earliest(batches: list[pa.RecordBatch]) -> Instant:
+    """Return the earliest time in batches; `NEVER` if they have no events."""
     return min((int(times(batch).min()) for batch in batches if len(batch)), default=NEVER)

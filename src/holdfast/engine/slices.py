@@ -1,7 +1,7 @@
-"""Cut a history into slices of time, for machines whose output depends only on events nearby in time.
+"""Slices of a history, for machines whose output depends only on events nearby in time.
 
-Each slice also has the events within a margin (the lookaround of the machine) on both sides. So slices can
-run as independent tasks: each emits what its own events cause.
+Each slice also has the events within a margin (the lookaround of the machine) on both sides. Slices can
+therefore run as independent tasks. Each task emits the output of the slice's own events.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from ..model.instant import HOUR, Duration
 from .machine import Emission
 
 MARGINS = 64
-"""The length of a slice in margins, if that is more than an hour; few events are then in two slices."""
+"""The length of a slice in margins, unless that is less than an hour. With this length, few events are in two
+slices."""
 
 
 def length(margin: Duration) -> Duration:
-    """The length of a slice, in microseconds."""
+    """Return the length of a slice, in microseconds."""
     return max(MARGINS * margin, HOUR)
 
 
@@ -40,7 +41,7 @@ def slices_of(margin: Duration, batch: pa.RecordBatch) -> Iterator[tuple[int, pa
 
 
 def own_part(emission: Emission, number: int, lookaround: Duration) -> Emission:
-    """The part of an emission whose events belong to the slice itself, not to its margins."""
+    """Return the part of an emission whose events are in slice `number` itself, not in its margins."""
     long = length(lookaround)
     rows = {
         topic: some.filter(pa.array(times(some) // long == number)) for topic, some in emission.rows.items()

@@ -1,4 +1,4 @@
-"""Standings: which scopes of an operator are active, inactive or unknown, and what a revision emits of
+"""Standings: the active and unknown scopes of an operator, and the transitions that a revision emits for
 them."""
 
 from __future__ import annotations
@@ -10,11 +10,15 @@ from ..model.event import Event, Status, Transition
 from .operator import Operator
 
 Scoped = tuple[str, str | None]
-"""A subscription, and a scope of it as people read it."""
+"""The name of a subscription, and the label of one of its scopes."""
 
 
 class Standing(NamedTuple):
-    """What is known of a scope: since when it is active, if it is, whether that is certain, and its level."""
+    """The state of a scope.
+
+    `since` is the time since which the scope is active; `None` if it is inactive. `known` is true if that is
+    certain.
+    """
 
     scope: str | None
     since: int | None
@@ -23,15 +27,16 @@ class Standing(NamedTuple):
 
     @property
     def reported(self) -> tuple[bool, bool, str | None]:
-        """The part of which subscribers are notified."""
+        """The part of the standing that subscribers are notified about."""
         return self.since is not None, self.known, self.level
 
 
 INACTIVE = Standing(None, None, True, None)
+"""The standing of a scope that is certainly inactive."""
 
 
 def standings(operator: Operator, state: Any) -> dict[Scoped, Standing]:
-    """The scopes of an operator that are active or unknown."""
+    """Return the active and the unknown scopes of an operator."""
     machine, found = operator.machine, dict[Scoped, Standing]()
     for known, rows in ((True, machine.active(state)), (False, machine.unknown(state))):
         for condition, scope, since in rows:
@@ -48,11 +53,11 @@ def revision_transitions(
     causes: Mapping[Scoped, Event],
     placeholder: Callable[[Scoped], Event],
 ) -> Iterator[tuple[Operator, list[Transition]]]:
-    """For each subscription the operator as it serves that alone, and the transitions `revised` and `unknown`
-    of its scopes that changed.
+    """Yield for each subscription its operator, and the transitions of its scopes that a revision changed.
 
-    Subscriptions that share a condition may have stood differently before. `causes` has the events that led
-    scopes to where they are now, as far as these are known; the others get a `placeholder`.
+    The operator serves only this subscription, because subscriptions that share a condition may have had
+    different standings before. The transitions have the status `revised` or `unknown`. `causes` has the
+    events that led to the new standings, if they are known; other transitions get a `placeholder`.
     """
     after = standings(operator, state)
     for condition, names in enumerate(operator.names):

@@ -1,9 +1,11 @@
-"""Derived events wait until the watermark has passed their time, so that all events of one time are processed
-together and in one order, whatever the order in which upstreams emitted them.
+"""Derived events that wait until the watermark has passed their time.
 
-The events of one scope of a condition keep the order in which it emitted them: a start and its end cannot
-change places. An event that is older than the last waiting event of its scope is processed together with that
-one.
+All events of one time are then processed together and in one order, which does not depend on the order in
+which upstreams emitted them.
+
+The events of one scope of a condition stay in the order in which the condition emitted them: a start and its
+end cannot change places. An event that is older than the last waiting event of its scope is processed
+together with that event.
 """
 
 from __future__ import annotations
@@ -18,19 +20,22 @@ from ..model.instant import BEGINNING, NEVER, Instant
 from .machine import SCOPE
 
 Held = tuple[Instant, int, str, int, int, Event]
-"""A waiting event with its place in the order: time, rank, source, sequence, number of arrival. The first
-four are those of the last waiting event of its scope if that is later."""
+"""A waiting event with its sort key: time, rank, source, sequence, number of arrival.
+
+The first four are those of the last waiting event of its scope if that event is later.
+"""
 
 ScopeKey = tuple[str, Value]
+"""A derived topic and the label of a scope."""
 
 
 def key_of(event: Event) -> ScopeKey:
-    """The condition and the scope that an event is about."""
+    """Return the condition and the scope of a derived event."""
     return event.topic, event.attributes.get(SCOPE)
 
 
 class PendingEvents(msgspec.Struct, dict=True):
-    """A heap of waiting events, and the time before which no event is accepted any more."""
+    """A heap of waiting events. Events before `until` are not accepted any more."""
 
     held: list[Held] = []
     arrived: int = 0
@@ -42,8 +47,11 @@ class PendingEvents(msgspec.Struct, dict=True):
         return {key_of(held[-1]): held for held in sorted(self.held)}
 
     def add(self, event: Event, rank: int = 0) -> Held | None:
-        """Add an event; return `None` if its time has passed. Events of one time are ordered by rank
-        first."""
+        """Add an event; return `None` if the watermark has passed its time.
+
+        Events of one time are ordered by rank first. A late event is still accepted if an event of its scope
+        is waiting.
+        """
         who = key_of(event)
         last = self._last.get(who)
         if event.time < self.until and last is None:
@@ -76,6 +84,6 @@ class PendingEvents(msgspec.Struct, dict=True):
         return found
 
     def drop_before(self, until: Instant) -> None:
-        """Accept no event before a time any more."""
+        """Accept no further event before `until`. Waiting events stay."""
         if until != NEVER:
             self.until = max(self.until, until)

@@ -1,5 +1,5 @@
-"""Kernels: functions from arrays to arrays.
+"""Kernels: loops over arrays, which numba compiles to machine code on their first large use.
 
-Each is a plain loop that numba compiles on its first large use, and has a naive twin in the tests. Kernels
-know nothing of events, topics or conditions.
+Kernels depend on no event, topic or condition. Each has a simple reference implementation in the tests. To
+add a kernel, decorate a function whose first argument is an array with `jit.kernel`.
 """

@@ -1,8 +1,9 @@
-"""Functions of the values in windows ``[low, high)`` of an array whose ends only move forward.
+"""Aggregate functions of the values in windows ``[low, high)`` of an array. Both ends of the windows only
+move forward.
 
-Missing values are NaN. A sum is exact and rounded once: neither the order of the numbers nor values that have
-left a window change it. A sum is a number of about 2,100 bits in limbs of 32 bits; each limb is an int64 that
-adds and subtracts numbers without carrying. Only the limbs that the values reach are processed.
+Missing values are NaN. A sum is exact and rounded once, so the order of the numbers and values that have left
+a window do not change it. A sum is a number of about 2,100 bits in limbs of 32 bits. Each limb is an int64
+that adds and subtracts numbers without carrying. Only the limbs that the values reach are processed.
 """
 
 from __future__ import annotations
@@ -15,18 +16,20 @@ from numpy.typing import NDArray
 from .jit import kernel
 
 Floats = NDArray[np.float64]
+"""An array of values; NaN is missing."""
 Rows = NDArray[np.int64]
+"""An array of row numbers."""
 
 _PAIRS = 1 << 20
-"""How many differences from the mean are squared at a time."""
+"""The number of differences from the mean that are squared at a time."""
 
 
 @kernel
 def _sums(bits, low, high, base, limbs, digits, out):  # type: ignore[no-untyped-def]
-    """Compute the exact sum of each window of float64 values given as their bits.
+    """Compute the exact sum of each window of float64 values, which are given as their bits.
 
-    It is NaN where no value is known, where both infinities occur, and where it exceeds a float. ``limbs[0]``
-    is worth 2**(32 * base - 1074).
+    The sum is NaN if a window has no value, has both infinities, or exceeds a float. ``limbs[0]`` is worth
+    2**(32 * base - 1074).
     """
     mask = 0xFFFFFFFF
     size = len(limbs)
@@ -119,7 +122,8 @@ def _sums(bits, low, high, base, limbs, digits, out):  # type: ignore[no-untyped
 
 @kernel
 def _extremes(values, low, high, sign, queue, out):  # type: ignore[no-untyped-def]
-    """Compute the largest value times ``sign`` of each window, with a queue of the candidates."""
+    """Compute the largest value times ``sign`` of each window. ``queue`` is scratch space for the
+    candidates."""
     head = tail = at = 0
     for i in range(len(low)):
         at = max(at, low[i])
@@ -137,7 +141,7 @@ def _extremes(values, low, high, sign, queue, out):  # type: ignore[no-untyped-d
 
 
 def counts(values: Floats, low: Rows, high: Rows) -> Rows:
-    """Count the values of each window."""
+    """Return the number of values of each window that are not missing."""
     there = values == values
     if there.all():
         return high - low
@@ -148,7 +152,7 @@ def counts(values: Floats, low: Rows, high: Rows) -> Rows:
 
 
 def sums(values: Floats, low: Rows, high: Rows) -> Floats:
-    """Compute the exact sum of each window, rounded once."""
+    """Return the exact sum of each window, rounded once; NaN for a window without values."""
     values = np.ascontiguousarray(values)
     bits = values.view(np.int64)
     exponents = np.maximum((bits >> 52) & 0x7FF, 1)[np.isfinite(values) & (values != 0)]
@@ -161,22 +165,24 @@ def sums(values: Floats, low: Rows, high: Rows) -> Floats:
 
 
 def means(values: Floats, low: Rows, high: Rows) -> Floats:
-    """Compute the mean of each window."""
+    """Return the mean of each window, computed from its exact sum."""
     with np.errstate(all="ignore"):
         found: Floats = sums(values, low, high) / counts(values, low, high)
     return found
 
 
 def largest(values: Floats, low: Rows, high: Rows, sign: float = 1.0) -> Floats:
-    """Compute the largest value of each window; with ``sign`` -1, the smallest."""
+    """Return the largest value of each window; with ``sign`` -1, the smallest."""
     out = np.empty(len(low))
     _extremes(values, low, high, sign, np.empty(len(values) + 1, np.int64), out)
     return out
 
 
 def deviations(values: Floats, low: Rows, high: Rows) -> Floats:
-    """Compute the sample standard deviation of each window. It is missing for fewer than two values, and
-    where a square exceeds a float."""
+    """Return the sample standard deviation of each window.
+
+    It is missing for fewer than two values, and if a square exceeds a float.
+    """
     middles = means(values, low, high)
     known = counts(values, low, high)
     out = np.empty(len(low))
@@ -191,14 +197,14 @@ def deviations(values: Floats, low: Rows, high: Rows) -> Floats:
 
 
 def roots(squares: Floats, known: Rows) -> Floats:
-    """Compute standard deviations from sums of squared differences and the numbers of values."""
+    """Return standard deviations, given sums of squared differences and the numbers of values."""
     with np.errstate(all="ignore"):
         found: Floats = np.sqrt(squares / (known - 1))
     return np.where((known > 1) & np.isfinite(found), found, np.nan)
 
 
 def _squares(values: Floats, low: Rows, widths: Rows, middles: Floats) -> Floats:
-    """Compute the sum of the squared differences from the mean of each window."""
+    """Return the sum of the squared differences from the mean of each window."""
     ends = np.cumsum(widths)
     begins = ends - widths
     rows = np.repeat(low - begins, widths) + np.arange(int(ends[-1]))

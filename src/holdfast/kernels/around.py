@@ -1,7 +1,7 @@
-"""The parts near a moving key, among parts that do not move.
+"""Search for parts near a moving key, among parts that do not move.
 
-Distances are exact up to a rounding margin; a caller that compares two must recompute those that differ by
-less.
+Distances are exact up to the relative error `MARGIN`. A caller that compares two distances must compute them
+again if they differ by less.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import numpy as np
 from .jit import kernel
 
 MARGIN = 1e-9
+"""The bound of the relative error of distances."""
 
 
 @kernel
 def distances(found, dims, xs, names, part_dims, part_xs, part_names):  # type: ignore[no-untyped-def]
     """Compute the distance of each part from each position, position after position.
 
-    A position has up to three coordinates, and the number of a named place, or -1. A place is near only
-    itself.
+    A position has up to three coordinates, and the number of a named place or -1. A named place has a
+    distance only from itself.
     """
     for i in range(len(dims)):
         for p in range(len(part_dims)):
@@ -42,7 +43,8 @@ def distances(found, dims, xs, names, part_dims, part_xs, part_names):  # type: 
 
 @kernel
 def latest_before(at, ends, times, moves):  # type: ignore[no-untyped-def]
-    """Find the last of the times at or before each instant. The instants of each key are ascending."""
+    """Find for each instant the index of the last of ``times`` at or before it, or -1. The instants of each
+    key are ascending."""
     for k in range(len(ends) - 1):
         move = -1
         for i in range(ends[k], ends[k + 1]):
@@ -53,9 +55,10 @@ def latest_before(at, ends, times, moves):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_true_at(at, ends, times, true, cells, spots, found):  # type: ignore[no-untyped-def]
-    """Whether a predicate is true for the spot of the cell at each instant, after the last move until then.
+    """Set for each instant whether a predicate is true for the spot of the cell at that instant.
 
-    ``true[m]`` has for each spot whether it is true after the move at ``times[m]``.
+    ``true[m]`` has for each spot whether the predicate is true after the move at ``times[m]``. The last move
+    at or before the instant is used.
     """
     for k in range(len(ends) - 1):
         move = -1
@@ -67,14 +70,14 @@ def is_true_at(at, ends, times, true, cells, spots, found):  # type: ignore[no-u
 
 @kernel
 def near(at, ends, moves, inside, when, starts, parts, true, owned, rank, count, present, chosen):  # type: ignore[no-untyped-def]
-    """Compute for each instant how many of the key's near parts are present, for how many a predicate is
-    true, and the last event of these.
+    """Count for each instant the present near parts of the key, and those of them for which a predicate is
+    true.
 
-    Of several last events the first by rank is chosen; -1 means none. The instants of key ``k`` are
-    ``at[ends[k]:ends[k + 1]]``, its parts those from ``owned[k]`` to before ``owned[k + 1]``, and its events
-    are numbered likewise by ``starts``: at ``when`` one of the ``parts`` becomes true or false, and is
-    present from then on. ``inside[m]`` tells which parts are near after move ``m``, the last one at each
-    instant.
+    ``chosen`` is the last event of the latter; of equal times the first by rank, or -1. The instants of key
+    ``k`` are ``at[ends[k]:ends[k + 1]]``, and its parts are those from ``owned[k]`` up to, but not including,
+    ``owned[k + 1]``. Its events are numbered likewise by ``starts``: at ``when`` one of the ``parts`` becomes
+    true or false, and is present from then on. ``inside[m]`` marks the parts that are near after move ``m``;
+    ``moves`` has the last move at each instant.
     """
     newest = np.full(inside.shape[1], -1)
     for k in range(len(ends) - 1):
@@ -117,10 +120,10 @@ def near(at, ends, moves, inside, when, starts, parts, true, owned, rank, count,
 
 @kernel
 def closest(at, ends, moves, far, when, starts, parts, owned, rank, chosen, doubt):  # type: ignore[no-untyped-def]
-    """Find for each instant the last event of the key's closest part that is present, and whether another
-    part is about as close.
+    """Find for each instant the last event of the key's closest present part.
 
-    Of several last events the first by rank is chosen. Instants, parts and events are as in ``near``.
+    ``doubt`` is set where another part is about as close. Parts at equal distances are ordered by rank.
+    Instants, parts and events are as in ``near``.
     """
     newest = np.full(far.shape[1], -1)
     for k in range(len(ends) - 1):

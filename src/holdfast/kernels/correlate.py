@@ -1,7 +1,7 @@
-"""Which events take part in a correlation, by a search in order of time without a product of candidates.
+"""Search for events that take part in a correlation, in order of time and without a product of candidates.
 
-An *entry* is an event that matches filters of one slot (an attribute, or an attribute of one sensor):
-``words[i]`` has a bit for each correlation whose filter it matches. Entries are in order of time.
+An *entry* is an event that matches filters of one slot (an attribute, or an attribute of one sensor).
+``words[i]`` has a bit for each correlation whose filter entry ``i`` matches. Entries are in order of time.
 ``needs[slot]`` has the bits of the correlations with a filter in that slot.
 """
 
@@ -17,13 +17,13 @@ from .jit import kernel
 
 @kernel
 def participate(times, slots, words, needs, within, found):  # type: ignore[no-untyped-def]
-    """Compute the bits of ``words[i]`` whose correlations have a match for every filter in some window
-    shorter than ``within`` that contains entry ``i``.
+    """Compute the bits of ``words[i]`` whose correlations are complete in some window that contains entry
+    ``i``.
 
-    A window that ends at ``t`` is complete if each needed slot has a match in ``(t - within, t]``; then all
-    matches in it take part. Time is cut into blocks as long as the window, so that a window covers the end of
-    a block and the beginning of the next. For each block, running unions from a point on and up to a point
-    suffice.
+    A window is shorter than ``within``. It is complete if each needed slot has a match in it, and then all
+    matches in the window take part. Time is cut into blocks as long as the window, so that a window covers
+    the end of a block and the beginning of the next. For each block, it suffices to compute unions from its
+    start up to a point, and from a point to its end.
     """
     count, width = len(times), len(needs)
     nothing = np.uint64(0)
@@ -31,7 +31,7 @@ def participate(times, slots, words, needs, within, found):  # type: ignore[no-u
     complete = np.zeros(count, np.uint64)
     up_to = np.zeros(count, np.uint64)  # the windows of a block that end no later, together
     current, before = np.zeros(width, np.uint64), np.zeros(width, np.uint64)
-    begins = times[count - 1] + 1  # of the block that is looked at
+    begins = times[count - 1] + 1  # the start of the current block
     for i in range(count - 1, -1, -1):
         if times[i] < begins:
             begins = times[i] - (times[i] - times[0]) % within
@@ -78,12 +78,12 @@ def participate(times, slots, words, needs, within, found):  # type: ignore[no-u
 
 @kernel
 def agree(times, slots, cells, points, width, around, runs, order, within, near, found):  # type: ignore[no-untyped-def]
-    """Set ``found[i]`` where entry ``i`` and one entry of every other slot are pairwise less than ``within``
-    and less than ``near`` apart.
+    """Set ``found[i]`` if entry ``i`` agrees with one entry of every other slot.
 
-    Entries that are already found are skipped. ``order`` has the entries by (slot, cell, time); those of slot
-    s and cell c start at ``runs[s, c]``. ``around[c]`` are the cells in which a point near one of cell c can
-    be, -1 for none.
+    Entries agree if they are pairwise less than ``within`` apart in time and less than ``near`` apart in
+    space. Entries that are already found are skipped. ``order`` has the entries by (slot, cell, time); those
+    of slot s and cell c start at ``runs[s, c]``. ``around[c]`` has the cells in which a point near a point of
+    cell c can be, and -1 for none.
     """
     chosen = np.empty(width, np.int64)
     first, last = np.empty(width + 1, np.int64), np.empty(width + 1, np.int64)
@@ -142,15 +142,15 @@ def agree(times, slots, cells, points, width, around, runs, order, within, near,
 
 
 class CorrelationGrid(NamedTuple):
-    """Points in cells: the cell of each point, and for each cell its neighbours, -1 where they are empty."""
+    """Points in cells: the cell of each point, and for each cell its neighbours. An empty neighbour is -1."""
 
     cells: NDArray[np.int64]
     around: NDArray[np.int64]
 
 
 def grid(points: NDArray[np.float64], near: float) -> CorrelationGrid:
-    """Put points into cells slightly wider than ``near``, so that near points are in the same cell or in
-    neighbouring ones."""
+    """Return points in cells slightly wider than ``near``. Points nearer than that are in the same cell or in
+    neighbouring cells."""
     sides = [np.unique(np.floor(axis / (near * 1.001)), return_inverse=True) for axis in points[:, :2].T]
     (columns, of_column), (rows, of_row) = sides
     distinct, cells = np.unique(of_column * len(rows) + of_row, return_inverse=True)
@@ -172,7 +172,11 @@ def close_by(
     near: float,
     found: NDArray[np.bool_],
 ) -> None:
-    """Run ``agree`` over points in a grid: entries in order of time, slots from 0 to ``width - 1``."""
+    """Run ``agree`` over points in a grid.
+
+    Entries are in order of time; slots are numbered from 0 to ``width - 1``. ``window`` is the duration that
+    ``agree`` calls ``within``. The result is in ``found``.
+    """
     size = len(within.around)
     code = slots.astype(np.int64) * size + within.cells
     order = np.argsort(code, kind="stable")

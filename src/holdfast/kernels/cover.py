@@ -1,7 +1,7 @@
-"""Covering and merging of many boxes, one after the other.
+"""Covering and merging of boxes, which are added one by one.
 
-Box ``i`` has ``sizes[i]`` ranges of integers, the j-th of them from ``bounds[i, j, 0]`` to ``bounds[i, j,
-1]``, both included, of attribute ``attributes[i, j]``; attributes ascend along a row.
+Box ``i`` has ``sizes[i]`` ranges of integers, one per attribute. Range ``j`` is of attribute ``attributes[i,
+j]``, from ``bounds[i, j, 0]`` to ``bounds[i, j, 1]``, both included. The attributes of a box are ascending.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from .jit import kernel
 
 @kernel
 def absorb(sizes, attributes, bounds, merging, active, remaining):  # type: ignore[no-untyped-def]
-    """Add boxes one by one; ``remaining[i]`` is the number of boxes left after box ``i``.
+    """Add boxes one by one, and return the number of boxes that are left.
 
-    A box that another one covers is dropped, and drops those that it covers. With ``merging`` it is also
-    united with a box that is equal in all attributes but one, where the two overlap, as often as possible;
-    this changes ``bounds`` in place. The first elements of ``active`` are the boxes that are left.
+    A box that another box covers is dropped, and a new box drops the boxes that it covers. With ``merging``,
+    a box is also united with a box that is equal in all attributes but one, if the two overlap there. This is
+    repeated as often as possible and changes ``bounds``. The first elements of ``active`` are the boxes that
+    are left; ``remaining[i]`` is their number after box ``i``.
     """
 
     def covers(wide: int, narrow: int) -> bool:
@@ -32,7 +33,7 @@ def absorb(sizes, attributes, bounds, merging, active, remaining):  # type: igno
         return True
 
     def differs_in(one: int, other: int) -> int:
-        """The only range in which two boxes differ, if they overlap there; else -1."""
+        """Return the only range in which two boxes differ if they overlap there, otherwise -1."""
         found = -1
         for j in range(sizes[one]):
             if attributes[one, j] != attributes[other, j]:

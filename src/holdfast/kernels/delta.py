@@ -1,8 +1,8 @@
-"""The difference of two byte strings: which parts of the new one occur in the old one, and where.
+"""The difference of two byte strings: which parts of the new string occur in the old string, and where.
 
-Blocks of the old string are found anywhere in the new one by a rolling hash, as in rsync; after a difference
-the search also continues at the same offset. Matches are compared byte by byte. Of two blocks with the same
-hash one is not found, which costs size but not correctness.
+A rolling hash finds blocks of the old string anywhere in the new string, as in rsync. After a difference the
+search also continues at the same offset. Matches are compared byte by byte. If two blocks have the same hash,
+only the first is found, which costs size but not correctness.
 """
 
 from __future__ import annotations
@@ -12,19 +12,18 @@ import numpy as np
 from .jit import kernel
 
 BLOCK = 32
-"""How many equal bytes a match at another offset needs."""
+"""The number of equal bytes that a match at another offset needs."""
 LEAST = 16
-"""How many equal bytes a match at the same offset needs."""
+"""The number of equal bytes that a match at the same offset needs."""
 
 _FACTOR, _SPREAD, _LOW = 0x01000193, 0x4F1BBCDD, 0xFFFFFFFF
 
 
 @kernel
 def common(new, old, slots, copies):  # type: ignore[no-untyped-def]
-    """Fill ``copies`` with (offset in the new, offset in the old, length), in order, and return how many
-    there are.
+    """Fill ``copies`` with (offset in the new, offset in the old, length) in order, and return their number.
 
-    ``slots`` is a hash table for blocks: a power of two long, all -1.
+    ``slots`` is a hash table for blocks. Its length is a power of two, and all its items must be -1.
     """
     size, had, room = len(new), len(old), len(slots) - 1
     top = 1
@@ -70,7 +69,7 @@ def common(new, old, slots, copies):  # type: ignore[no-untyped-def]
 
 @kernel
 def rebuilt(copies, old, others, new):  # type: ignore[no-untyped-def]
-    """Fill ``new`` with its copies from ``old``, and with ``others`` between them."""
+    """Fill ``new`` with the ``copies`` from ``old``, and with the bytes of ``others`` between them."""
     done, used = 0, 0
     for i in range(len(copies)):
         at, found, length = copies[i, 0], copies[i, 1], copies[i, 2]

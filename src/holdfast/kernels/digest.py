@@ -1,6 +1,6 @@
-"""XXH64, the hash of Spark's ``xxhash64``: a part of the id of a row without a sequence number.
+"""XXH64, the hash of Spark's ``xxhash64``. It is a part of the id of a row without a sequence number.
 
-Spark hashes a text by its bytes, a 64-bit number by its eight bytes (little endian), and a boolean as a
+Spark hashes a text as its bytes, a 64-bit number as its eight bytes (little endian), and a boolean as a
 32-bit number. Several values are hashed one after the other, each with the previous hash as its seed.
 """
 
@@ -17,11 +17,12 @@ PRIMES = np.array(
     [0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5],
     np.uint64,
 )
+"""The five primes of XXH64."""
 
 
 @kernel
 def xxh64(starts, stops, data, primes, seed, hashes):  # type: ignore[no-untyped-def]
-    """Hash each ``data[starts[i]:stops[i]]``, all with one seed."""
+    """Hash each ``data[starts[i]:stops[i]]`` with the same seed into ``hashes[i]``."""
     one, two, three, four, five = primes[0], primes[1], primes[2], primes[3], primes[4]
     lanes = np.zeros(4, np.uint64)
     for i in range(len(starts)):

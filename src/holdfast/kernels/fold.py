@@ -1,8 +1,9 @@
-"""Aggregates over the current values of a key's parts. Each part changes now and then, and all of them count.
+"""Aggregates over the current values of all parts of a key.
 
-Changes are numbered key by key in order of time: those of key ``k`` start at ``starts[k]``, each of one of
-the ``parts`` from ``owned[k]`` to before ``owned[k + 1]``. The instants of key ``k`` are those from
-``ends[k]`` to before ``ends[k + 1]``; instant ``i`` sees the changes before ``reach[i]``.
+The value of a part stays the same from one of its changes to the next. Changes are numbered by key and then
+by time; those of key ``k`` start at ``starts[k]``. ``parts`` has the part of each change; key ``k`` has the
+parts from ``owned[k]`` up to, but not including, ``owned[k + 1]``. The instants of key ``k`` are those from
+``ends[k]`` up to, but not including, ``ends[k + 1]``. Instant ``i`` includes the changes before ``reach[i]``.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _TOGETHER = 1 << 20
-"""How many values are processed side by side."""
+"""The number of values that are processed at a time."""
 
 
 @kernel
 def earlier(parts, newest, before):  # type: ignore[no-untyped-def]
-    """Find for each change the previous one of the same part, or -1. ``newest`` must be -1 everywhere."""
+    """Find for each change the previous change of the same part, or -1. ``newest`` must be -1 everywhere."""
     for e in range(len(parts)):
         before[e] = newest[parts[e]]
         newest[parts[e]] = e
@@ -56,8 +57,8 @@ def _extremes(reach, ends, starts, parts, values, owned, sign, tree, out):  # ty
 
 @kernel
 def _squares(whose, some, change, reach, parts, values, owned, middles, current, out):  # type: ignore[no-untyped-def]
-    """Compute the squared differences from the mean of all parts at some instants, one after the other.
-    Returns the next change."""
+    """Compute the squared differences from the mean of all parts at the instants ``some``. Return the next
+    change."""
     size = 0
     for i in some:
         while change < reach[i]:
@@ -72,11 +73,12 @@ def _squares(whose, some, change, reach, parts, values, owned, middles, current,
 
 @kernel
 def _scatter(whose, reach, parts, values, owned, middles, current, out, unsure):  # type: ignore[no-untyped-def]
-    """Compute the sum of the squared differences at each instant, rounded once, and flag where the rounding
-    is uncertain.
+    """Compute the sum of the squared differences at each instant, rounded once. Set ``unsure`` where the
+    rounding is uncertain.
 
-    The rounding errors of a sum of ``n`` squares are summed beside it. That correction is wrong by less than
-    ``n**2 * 2**-104`` of the sum; where so much more or less does not change the result, it is exact.
+    The rounding errors of a sum of ``n`` squares are summed separately. The error of that correction is less
+    than ``n**2 * 2**-104`` of the sum. If an error of this size does not change the result, the result is
+    exact.
     """
     change = 0
     for i in range(len(whose)):
@@ -102,7 +104,10 @@ def _scatter(whose, reach, parts, values, owned, middles, current, out, unsure):
 
 
 class FoldParts:
-    """The parts of keys at instants, with the aggregates over them."""
+    """Aggregates over the parts of keys at instants. Each method returns a value for each instant.
+
+    The arguments of the methods have the value of each change; NaN is missing.
+    """
 
     def __init__(self, reach: Ints, ends: Ints, starts: Ints, parts: Ints, owned: Ints) -> None:
         self._reach, self._ends, self._starts, self._parts, self._owned = reach, ends, starts, parts, owned
@@ -111,18 +116,19 @@ class FoldParts:
         earlier(parts, np.full(int(owned[-1]), -1), self._before)
 
     def total(self, numbers: Ints) -> Ints:
-        """Sum the integers of the parts."""
+        """Return the sum of the integers `numbers`, which has one integer for each change."""
         change = numbers - np.append(numbers, 0)[self._before]
         running = np.append(0, np.cumsum(change))
         found: Ints = running[self._reach] - running[self._first]
         return found
 
     def counts(self, values: Floats) -> Ints:
-        """Count the known values of the parts."""
+        """Return the number of values that are not missing."""
         return self.total((values == values).astype(np.int64))
 
     def sums(self, values: Floats) -> Floats:
-        """Compute the exact sum, rounded once. The previous value of a part is subtracted again."""
+        """Return the exact sum, rounded once. A change adds its value and subtracts the previous value of the
+        part."""
         finite = np.where(np.isfinite(values), values, 0.0)
         changes = np.stack((finite, -np.append(finite, 0.0)[self._before]), axis=1).ravel()
         found = sums(changes, 2 * self._first, 2 * self._reach)
@@ -131,20 +137,23 @@ class FoldParts:
         return np.where(self.counts(values) > 0, found, np.nan)
 
     def means(self, values: Floats) -> Floats:
+        """Return the mean, computed from the exact sum."""
         with np.errstate(all="ignore"):
             found: Floats = self.sums(values) / self.counts(values)
         return found
 
     def largest(self, values: Floats, sign: float = 1.0) -> Floats:
-        """Compute the largest value; with ``sign`` -1, the smallest."""
+        """Return the largest value; with ``sign`` -1, the smallest."""
         tree = np.empty(2 * int(np.diff(self._owned).max(initial=1)))
         out = np.empty(len(self._reach))
         _extremes(self._reach, self._ends, self._starts, self._parts, values, self._owned, sign, tree, out)
         return np.where(self.counts(values) > 0, out, np.nan)
 
     def deviations(self, values: Floats) -> Floats:
-        """Compute the sample standard deviation. It is missing for fewer than two values, and where a
-        square exceeds a float."""
+        """Return the sample standard deviation.
+
+        It is missing for fewer than two values, and if a square exceeds a float.
+        """
         middles, known = self.means(values), self.counts(values)
         whose = np.repeat(np.arange(len(self._ends) - 1), np.diff(self._ends))
         out, unsure = np.empty(len(whose)), np.empty(len(whose), np.bool_)
@@ -155,7 +164,7 @@ class FoldParts:
         return roots(out, known)
 
     def _exactly(self, some: Ints, whose: Ints, shown: tuple[Any, ...], out: Floats) -> None:
-        """Recompute some sums of squares exactly."""
+        """Compute the sums of squares at the instants ``some`` again, exactly."""
         ends = np.append(0, np.cumsum(np.diff(self._owned)[whose[some]]))
         current = np.full(int(self._owned[-1]), np.nan)
         first = change = 0

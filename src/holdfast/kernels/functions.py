@@ -1,7 +1,7 @@
-"""Aggregate functions: one row for each, with its name and its meaning in every form of evaluation.
+"""Aggregate functions: a table with their names and their implementation in every form of evaluation.
 
 To add a function, add a row to `AGGREGATES`; the language, the checks and the runtimes read the table. The
-value of one group of numbers is the reference for the other forms.
+function of one group of numbers is the reference for the other forms.
 """
 
 from __future__ import annotations
@@ -25,23 +25,24 @@ class AggregateFunction:
     """One aggregate function, in three forms, with the type of its result."""
 
     of_numbers: Callable[[Sequence[Number]], Number | None]
-    """The value of one group of at least one number; none is missing."""
+    """Returns the value of one group of at least one number. No number is missing."""
     of_windows: Callable[[Floats, Rows, Rows], Floats]
-    """The values of windows ``[low, high)`` of an array, with NaN for missing."""
+    """Returns the values of windows ``[low, high)`` of an array, with NaN for missing."""
     of_parts: Callable[[FoldParts, Floats], Floats]
-    """The values of groups of parts, each of which has one value at a time."""
+    """Returns the values of groups of parts. Each part has one value at a time."""
     result: Literal["same", "int", "float", "difference"] = "same"
-    """The type of the result: that of the values, or a fixed one; a difference converts by scale alone."""
+    """The type of the result: the type of the values, or a fixed type. A difference is converted by scale
+    alone."""
     adds_up: bool = False
-    """Whether it adds values, so that floats may be too small for exact sums of integers."""
+    """Whether the function adds values. Sums of integers may then be too large to be exact as floats."""
     is_incremental: bool = False
-    """Whether `RunningAggregate` can update it when a value is added; it then needs code there."""
+    """Whether `RunningAggregate` can update the result when a value is added. It then needs code there."""
     synonyms: tuple[str, ...] = ()
-    """Names in other languages, for which an error proposes this one."""
+    """Names of the function in other languages. An error about such a name proposes this function."""
 
 
 def total(numbers: Sequence[Number]) -> Number:
-    """The exact sum, rounded once, so that the order of the numbers does not matter."""
+    """Return the exact sum, rounded once, so that the order of the numbers does not matter."""
     if all(isinstance(n, int) for n in numbers):
         return sum(numbers)
     if infinite := [n for n in numbers if math.isinf(n)]:
@@ -53,12 +54,12 @@ def total(numbers: Sequence[Number]) -> Number:
 
 
 def mean(numbers: Sequence[Number]) -> float:
-    """The mean of some numbers, computed from their exact sum."""
+    """Return the mean of numbers, computed from their exact sum."""
     return total(numbers) / len(numbers)
 
 
 def deviation(numbers: Sequence[Number]) -> float | None:
-    """The standard deviation of a sample; `None` for one number."""
+    """Return the sample standard deviation; `None` for one number, or if a square exceeds a float."""
     if len(numbers) < 2:
         return None
     middle = mean(numbers)
@@ -106,3 +107,4 @@ AGGREGATES: Mapping[str, AggregateFunction] = {
         synonyms=("std", "sd"),
     ),
 }
+"""The aggregate functions by name."""

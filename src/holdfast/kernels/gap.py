@@ -1,4 +1,5 @@
-"""Whether boxes leave a gap in a box: exact, by subtracting one box after the other."""
+"""Search for a gap that boxes leave in another box. The search is exact: it subtracts one box after the
+other."""
 
 from __future__ import annotations
 
@@ -11,16 +12,17 @@ GAP, NONE, UNKNOWN = 1, 0, -1
 
 @kernel
 def find_gap(boxes, box, most):  # type: ignore[no-untyped-def]
-    """Return ``GAP`` if a point of ``box`` is in none of the ``boxes``, ``NONE`` if there is none, and
-    ``UNKNOWN`` if ``most`` comparisons of boxes did not decide it.
+    """Return ``GAP`` if a point of ``box`` is in none of the ``boxes``, and ``NONE`` if there is no such
+    point.
 
-    Boxes are rows of closed ranges of doubles, ``boxes[i, j]`` from low to high. Of the boxes that meet a
-    piece the one is subtracted that leaves the fewest pieces. Pieces inside a box are done.
+    Return ``UNKNOWN`` if ``most`` comparisons of boxes do not decide it. Boxes are rows of closed ranges of
+    doubles, ``boxes[i, j]`` from low to high. The search divides ``box`` into pieces. Of the boxes that meet
+    a piece, it subtracts the box that leaves the fewest pieces. Pieces inside a box are finished.
     """
     count, width = boxes.shape[0], boxes.shape[1]
     pieces = np.empty((64 + 2 * width, width, 2))
     begins, ends = np.zeros(len(pieces), np.int64), np.zeros(len(pieces), np.int64)
-    near = np.empty(4 * count + 4, np.int64)  # the boxes that may meet a piece, a stretch for each level
+    near = np.empty(4 * count + 4, np.int64)  # the boxes that may meet a piece, one range for each level
     near[:count] = np.arange(count)
     pieces[0], ends[0] = box, count
     height, compared = 1, 0

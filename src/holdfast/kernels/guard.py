@@ -1,15 +1,14 @@
-"""States with minimum durations and no-data rules, many scopes at once: the effects of readings and of
-passing time.
+"""States with minimum durations and no-data rules: the effects of readings and of time on many scopes at
+once.
 
-Several states watch the same scopes; each state has a cell for each scope. While a cell's status (``ON``) is
-off, its enter predicate is watched; while it is on, its exit predicate. ``cand`` is since when the watched
-predicate has held without interruption; after ``waits`` of time, or a number of readings, the status changes.
-``level`` is how many of the state's no-data durations have passed since the ``last`` reading; bit l of
-``enter`` and ``leave`` tells whether the predicates hold after l of them.
+Each state has a cell for each scope. While a cell's status (``ON``) is off, its enter predicate is tested;
+while it is on, its exit predicate. ``cand`` is the time since which the tested predicate has been true
+without interruption. After the duration in ``waits``, or after a number of readings, the status changes.
+``level`` is the number of the state's no-data durations that have passed since the ``last`` reading. Bit l of
+``enter`` and ``leave`` is set if the predicates are true after l of them.
 
-A timer at an instant fires once the watermark has passed it, so a reading of that very instant comes first.
-Of several timers at one instant, no data comes before minimum durations, and these before ``unknown`` and
-``forget``.
+A timer fires once the watermark has passed its time, so a reading of the same time comes first. Timers of one
+time fire in this order: no data, minimum durations, ``unknown`` and ``forget``.
 """
 
 from __future__ import annotations
@@ -17,14 +16,18 @@ from __future__ import annotations
 from .jit import kernel
 
 ON, UNKNOWN, UNDECIDED, SEEN, QUIET, EXPECTED = 1, 2, 4, 8, 16, 32
-"""Flags of a cell: active; unknown; never decided; has had a reading; its start is not emitted; never
-forgotten."""
+"""Flags of a cell.
+
+In order: active; unknown; never decided; has had a reading; its start is not emitted; never forgotten.
+"""
 
 NONE, NEVER = -(2**63), 2**63 - 1
 
 BEGUN, LAST, NOBODY = -1, -2, -3
-"""Which reading an output refers to, if none of the batch: the one that started the condition, the last
-one, or none."""
+"""The reading to which an output refers if it is no reading of the batch.
+
+In order: the reading that started the condition, the last reading, or no reading.
+"""
 
 INGRESS, EGRESS, UNKNOWN_NOW, KNOWN_AGAIN = 0, 1, 4, 5
 """The numbers of the statuses that are emitted."""
@@ -33,25 +36,30 @@ CODE, STATE, ROW, TIME, STATUS, SINCE = range(6)
 """The columns of the output: scope, state, reading, time, status and since."""
 
 MOST_TRANSITIONS = 24
-"""The most transitions that one reading, with the time before it, causes in one cell."""
+"""The maximal number of transitions that one reading, with the time before it, causes in one cell."""
 
 UNKNOWN_AFTER, FORGET_AFTER, BEGINNING, QUIETLY, DEPTH, SILENCES = range(2, 8)
-"""The columns of a state's rule: the readings in a row that a start and an end need; the durations of
-``unknown`` and ``forget`` or -1; the initial status of scopes, and whether it is emitted; the number of
-no-data durations, and these durations."""
+"""The columns of a state's rule.
+
+Columns 0 and 1 are the readings in a row that a start and an end need. Then follow the durations of
+``unknown`` and ``forget`` or -1, the initial status of scopes, and whether it is not emitted. The last
+columns are the number of no-data durations, and these durations.
+"""
 
 
 @kernel
 def apply_readings(  # type: ignore[no-untyped-def]
     codes, times, reads, words, scopes, due, rules, waits, each, lengths, until, begin, room, out
 ):
-    """Apply readings scope by scope; without readings, advance time to ``times``.
+    """Apply readings to their scopes; without ``reads``, only advance the scopes to ``times``.
 
-    The enter words of state f are in line f of ``words``, its exit words after the lines of all enter words.
-    ``waits`` are the two minimum durations of each state, or of ``each`` cell; then ``lengths``, in lines
-    like the words, are those that readings carry. ``due`` is set to the next timer of each scope. ``until``
-    is the watermark of all scopes: what was without data by then stays so, whatever arrives late. Returns the
-    next row and the number of outputs; stops early when ``out`` may overflow.
+    The enter words of state f are in line f of ``words``; the exit words follow the lines of all enter words.
+    ``waits`` has the two minimum durations of each state. With ``each``, it has those of each cell, and
+    ``lengths`` has the durations that readings carry, in lines like the words. ``due`` is set to the next
+    timer of each scope. ``until`` is the watermark of all scopes: a no-data duration that has passed by then
+    stays passed, even if a late reading arrives.
+
+    Return the next row and the number of outputs. The kernel stops early if ``out`` may overflow.
     """
     size, width = len(codes), len(rules)
     emitted = 0
@@ -175,9 +183,10 @@ def apply_readings(  # type: ignore[no-untyped-def]
 def mark_relevant(codes, times, enters, leaves, scopes, gap, readings, stays):  # type: ignore[no-untyped-def]
     """Mark the readings of a closed part that can change the output.
 
-    In a run of readings of a scope with the same predicates, none long after another, these are the first
-    ``readings``, the last, and each before which a no-data duration would pass if it were dropped. ``scopes``
-    has for each scope the previous row, the last marked row, and the length of the run.
+    A run has readings of a scope with the same predicates and short distances in time. Of each run, the first
+    ``readings`` and the last one are marked. Readings whose removal would let a no-data duration pass are
+    also marked. ``scopes`` has for each scope the previous row, the last marked row, and the length of the
+    run.
     """
     for i in range(len(codes)):
         c = codes[i]

@@ -1,7 +1,7 @@
-"""The one place where kernels are compiled to machine code.
+"""Compilation of kernels to machine code. No other module imports numba.
 
-A kernel runs as plain Python on small inputs and is compiled on its first large one. To change when that
-happens, change `SMALL`.
+A kernel runs as plain Python on small inputs and is compiled on its first large input. To change the limit,
+change `SMALL`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 SMALL = 2048
-"""Inputs shorter than this run as Python until a longer one has loaded the compiled kernel."""
+"""The length below which inputs run as Python until a longer input has compiled the kernel."""
 
 
 class Kernel:
-    """A loop over arrays that compiles itself; ``body`` is the Python function."""
+    """A loop over arrays that compiles itself. ``body`` is the Python function."""
 
     def __init__(self, body: Callable[..., Any]) -> None:
         self.body = body
@@ -28,31 +28,34 @@ class Kernel:
         return self.body(*args) if self.is_python(len(args[0])) else self.compiled(*args)
 
     def is_python(self, size: int) -> bool:
-        """Whether an input of that length runs as Python."""
+        """Whether an input of length ``size`` runs as Python."""
         return self._compiled is None and size < SMALL
 
     @property
     def compiled(self) -> Callable[..., Any]:
-        """The compiled kernel. numba is imported here and nowhere else."""
+        """The compiled kernel. The first access compiles it."""
         if self._compiled is None:
             import numba
 
             try:
                 code = numba.njit(cache=True, nogil=True)(self.body)
-            except RuntimeError:  # nowhere to keep the machine code: compile in every process
+            except RuntimeError:  # no folder for the machine code: compile in every process
                 code = numba.njit(nogil=True)(self.body)
             self._compiled = _alike(code, only_read(self.body))
         return self._compiled
 
 
 def kernel(body: Callable[..., Any]) -> Kernel:
-    """Make a kernel of a loop whose first argument is an array."""
+    """Return a loop as a kernel. The first argument of the loop must be an array."""
     return Kernel(body)
 
 
 def only_read(body: Callable[..., Any]) -> list[bool]:
-    """For each parameter, whether the loop only reads it: it neither writes to it, also not through a
-    named view of it, nor reassigns it."""
+    """Return for each parameter of a loop whether the loop only reads it.
+
+    The result is false for a parameter that the loop assigns, or writes to directly or through a named view
+    of it.
+    """
     import ast
     import inspect
     from textwrap import dedent
@@ -68,7 +71,7 @@ def only_read(body: Callable[..., Any]) -> list[bool]:
     parameters = inspect.signature(body).parameters
     try:
         source = inspect.getsource(body)
-    except OSError:  # somebody left only bytecode
+    except OSError:  # only the bytecode is installed
         return [False] * len(parameters)
     written: set[str] = set()
     made_of: dict[str, set[str]] = {}
@@ -89,10 +92,10 @@ def only_read(body: Callable[..., Any]) -> list[bool]:
 
 
 def _alike(code: Callable[..., Any], reads: list[bool]) -> Callable[..., Any]:
-    """Wrap a compiled function so that arrays which it only reads are always passed as read-only.
+    """Return a compiled function that receives each array that it only reads as a read-only array.
 
-    For numba a writable array has another type than a read-only one, and it would compile the loop again for
-    each combination.
+    For numba, a writable array has another type than a read-only array. Without this wrapper, numba would
+    compile the loop again for each combination.
     """
 
     @wraps(code)
@@ -103,6 +106,7 @@ def _alike(code: Callable[..., Any], reads: list[bool]) -> Callable[..., Any]:
 
 
 def _arguments(argument: Any, is_read: bool) -> Any:
+    """Return an argument; an array that is only read is returned as a read-only view."""
     if is_read and isinstance(argument, np.ndarray) and argument.flags.writeable:
         argument = argument.view()
         argument.flags.writeable = False

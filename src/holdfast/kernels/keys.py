@@ -1,9 +1,9 @@
-"""An open-addressing hash table from byte strings to dense codes, as bare arrays.
+"""A hash table with open addressing from byte strings to dense codes, as arrays.
 
-``slots`` (a power of two long) contains codes, -1 where free; ``hashes[code]`` is the CRC-32 of the key and
-``data[ends[code - 1]:ends[code]]`` the key itself (``ends[-1]`` of the first is 0). ``after[code]`` is the
-key that followed it last, or -1. Sensors take turns, so most keys are the expected ones and need not be
-hashed.
+``slots`` has a length that is a power of two; it contains codes, and -1 where free. ``hashes[code]`` is the
+CRC-32 of the key. ``data[ends[code - 1]:ends[code]]`` is the key itself; the first key starts at 0.
+``after[code]`` is the key that last followed this key, or -1. Sensors often report in the same order, so most
+keys are the expected ones and need not be hashed.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ def _crc_table() -> NDArray[np.uint32]:
 
 
 CRC = _crc_table()
-"""The table of CRC-32 (ISO 3309), so that the kernel hashes as ``zlib.crc32`` does."""
+"""The table of CRC-32 (ISO 3309). With it, the kernel computes the same hash as ``zlib.crc32``."""
 
 
 @kernel
 def look_up(starts, stops, text, crc, slots, hashes, ends, data, after, count, most, codes):  # type: ignore[no-untyped-def]
-    """Find the code of each key ``text[starts[i]:stops[i]]`` and return how many keys there are now.
+    """Find the code of each key ``text[starts[i]:stops[i]]``, and return the number of keys in the table.
 
-    An unknown key gets the next code, or -1 if there are ``most`` keys already. There must be room for every
-    key to be new.
+    An unknown key gets the next code, or -1 if the table already has ``most`` keys. The arrays must have room
+    for all keys to be new.
     """
     mask = len(slots) - 1
     before = -1
@@ -98,7 +98,7 @@ def checksums(starts, stops, text, crc, found):  # type: ignore[no-untyped-def]
 
 @kernel
 def rebuild(hashes, count, slots):  # type: ignore[no-untyped-def]
-    """Insert the first ``count`` codes into empty slots."""
+    """Insert the first ``count`` codes into ``slots``, which must be empty."""
     mask = len(slots) - 1
     for code in range(count):
         at = np.int64(hashes[code]) & mask
@@ -109,7 +109,7 @@ def rebuild(hashes, count, slots):  # type: ignore[no-untyped-def]
 
 @kernel
 def differ(hashes, starts, stops, text, slots):  # type: ignore[no-untyped-def]
-    """Whether all keys differ. ``slots`` are empty, and more than the keys."""
+    """Return whether all keys differ. ``slots`` must be empty and longer than the number of keys."""
     mask = len(slots) - 1
     for i in range(len(hashes)):
         at = np.int64(hashes[i]) & mask

@@ -1,13 +1,14 @@
-"""Which of many boxes contain a point, by bitmaps.
+"""Search for the boxes that contain a point, by bitmaps.
 
-A box occupies a *slot*: ``sizes[slot]`` ranges, the j-th of them from ``bounds[slot, j, 0]`` to
-``bounds[slot, j, 1]``, both included, of attribute ``attributes[slot, j]``. An attribute without a range can
-have any value or be missing. ``cuts[a]`` divides the values of attribute ``a`` into buckets; one more bucket
-is for points without it (NaN).
+A box occupies a *slot* and has ``sizes[slot]`` ranges. Range ``j`` is of attribute ``attributes[slot, j]``,
+from ``bounds[slot, j, 0]`` to ``bounds[slot, j, 1]``, both included. An attribute without a range can have
+any value or be missing. ``cuts[a]`` divides the values of attribute ``a`` into buckets; one more bucket is
+for points without the attribute (NaN).
 
-Slots are grouped in blocks: ``maps[block, a, bucket]`` has a bit for each slot of the block, set if the box
-can contain a point with such a value, and ``tops[a, bucket]`` has a bit for each block, set if one of its
-slots has. The AND of the bits of all attributes of a point leaves few candidates, which are compared exactly.
+Slots are grouped in blocks. ``maps[block, a, bucket]`` has a bit for each slot of the block, which is set if
+the box can contain a point with such a value. ``tops[a, bucket]`` has a bit for each block, which is set if a
+bit of one of its slots is set. The AND of the bits of all attributes of a point leaves few candidates, which
+are compared exactly.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from .jit import kernel
 
 @kernel
 def span(sizes, attributes, bounds, cuts, first, last):  # type: ignore[no-untyped-def]
-    """Find the buckets of each attribute that each box meets, from ``first`` to ``last``; all buckets
-    without a range."""
+    """Find the buckets of each attribute that each box meets, from ``first`` to ``last``.
+
+    An attribute without a range meets all buckets.
+    """
     for slot in range(len(sizes)):
         for a in range(len(cuts)):
             first[slot, a], last[slot, a] = 0, cuts.shape[1] + 1
@@ -34,7 +37,7 @@ def span(sizes, attributes, bounds, cuts, first, last):  # type: ignore[no-untyp
 
 @kernel
 def place(slots, first, last, maps, tops, live):  # type: ignore[no-untyped-def]
-    """Write the bits of boxes into their slots and clear those that were there before."""
+    """Write the bits of boxes into their slots, and clear the bits that were there before."""
     width, buckets, words = maps.shape[1:]
     one = np.uint64(1)
     for i in range(len(slots)):
@@ -54,7 +57,7 @@ def place(slots, first, last, maps, tops, live):  # type: ignore[no-untyped-def]
 
 @kernel
 def locate(points, cuts, tops, buckets, blocks):  # type: ignore[no-untyped-def]
-    """Find the bucket of each attribute of each point, and the blocks that may contain it."""
+    """Find the bucket of each attribute of each point, and the blocks whose boxes may contain the point."""
     count, width = points.shape
     missing = tops.shape[1] - 1
     for p in range(count):
@@ -71,9 +74,11 @@ def locate(points, cuts, tops, buckets, blocks):  # type: ignore[no-untyped-def]
 def contain(  # type: ignore[no-untyped-def]
     sizes, attributes, bounds, points, maps, live, buckets, blocks, block, point, total, slots, owners
 ):
-    """Append to ``slots`` and ``owners`` which box contains which point, starting at ``(block, point)``.
+    """Append to ``slots`` and ``owners`` the boxes and the points that they contain, starting at ``(block,
+    point)``.
 
-    Returns where it stopped and how many matches there are. It stops early when the output may overflow.
+    Return the block and the point at which to continue, and the number of matches. The kernel stops early if
+    the output may overflow.
     """
     words = maps.shape[3]
     count, width = points.shape
@@ -127,7 +132,7 @@ def contain(  # type: ignore[no-untyped-def]
 
 @kernel
 def gather(owners, slots, numbers, ends, found):  # type: ignore[no-untyped-def]
-    """Group the numbers of matched slots by owner: those of owner ``p`` end at ``ends[p]``."""
+    """Group the numbers of matched slots by owner. The numbers of owner ``p`` end at ``ends[p]``."""
     for owner in owners:
         ends[owner] += 1
     total = 0
@@ -143,8 +148,10 @@ def gather(owners, slots, numbers, ends, found):  # type: ignore[no-untyped-def]
 
 @kernel
 def lie_within(sizes, attributes, bounds, lows, highs, slots):  # type: ignore[no-untyped-def]
-    """Find the slots whose boxes lie inside one box and have a range for each of its attributes (NaN: no
-    range). Returns how many there are."""
+    """Find the slots whose boxes lie inside one box and have a range for each of its attributes.
+
+    NaN in ``lows`` and ``highs`` means no range. Return the number of slots found.
+    """
     wanted = 0
     for a in range(len(lows)):
         wanted += lows[a] == lows[a]

@@ -1,4 +1,4 @@
-"""Which of many events each of many operators needs, by value and time.
+"""Search for the events that operators need, by value and time, for many operators at once.
 
 Event ``p`` has the value ``values[p]`` and belongs to filter ``columns[p]``; events are in the order of
 ``times``. Operator ``r`` accepts values of filter ``c`` from ``lows[c, r]`` to ``highs[c, r]``. ``found[p,
@@ -14,8 +14,10 @@ from .jit import kernel
 
 @kernel
 def complete(times, columns, values, lows, highs, within, found):  # type: ignore[no-untyped-def]
-    """Find events that satisfy their filter and share a window shorter than ``within`` with events that
-    satisfy each of the other filters."""
+    """Find events that satisfy their filter and share a window with events that satisfy each other filter.
+
+    The window is shorter than ``within``.
+    """
     width, satisfied = len(lows), np.empty(len(times), np.int64)
     for r in range(lows.shape[1]):
         count = 0
@@ -41,8 +43,10 @@ def complete(times, columns, values, lows, highs, within, found):  # type: ignor
 
 @kernel
 def ring(times, columns, values, lows, highs, within, found):  # type: ignore[no-untyped-def]
-    """Find events that satisfy their filter and are less than ``within`` away from an event that satisfies
-    the next filter. The filter after the last of two or more is the first."""
+    """Find events that satisfy their filter and are near in time to an event that satisfies the next filter.
+
+    Near means less than ``within`` away. The filter after the last filter is the first.
+    """
     width = len(lows)
     last = np.empty(width, np.int64)
     for r in range(lows.shape[1]):

@@ -1,19 +1,19 @@
-"""Whether the events of each scope are in order. The order between scopes does not matter."""
+"""A test whether the events of each scope are in order. The order between scopes does not matter."""
 
 from __future__ import annotations
 
 from .jit import kernel
 
 UNORDERED = 2
-"""The result of ``extents`` for events that are not in order."""
+"""The result of ``extents`` if events are not in order."""
 
 
 @kernel
 def extents(codes, times, ranks, sequences, first, last):  # type: ignore[no-untyped-def]
-    """Find the first and the last row of each scope, -1 where it has none.
+    """Find the first and the last row of each scope, -1 for a scope without rows.
 
-    ``codes`` below 0 are in no scope. Returns 0 if the times of every scope ascend, 1 if some are equal and
-    ordered by rank and then sequence, ``UNORDERED`` otherwise.
+    Rows with a code below 0 are in no scope. Return 0 if the times of every scope ascend, and 1 if some are
+    equal and ordered by rank and then sequence. Return ``UNORDERED`` otherwise.
     """
     found = 0
     for i in range(len(codes)):

@@ -1,7 +1,7 @@
-"""Many comparisons of one value with constants, as one search.
+"""Comparisons of one value with many constants, as one search.
 
-Sorted constants cut the line into cells: cell 2j lies below constant j, cell 2j + 1 is the constant itself,
-and the last but one lies above them all. The very last is for missing values.
+Sorted constants divide the number line into cells. Cell 2j is below constant j, and cell 2j + 1 is the
+constant itself. The last cell but one is above all constants, and the last cell is for missing values.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .jit import kernel
 
 @kernel
 def mark(values, bounds, table, words):  # type: ignore[no-untyped-def]
-    """Add to each word the table entry of the cell that contains its value."""
+    """Add the table entry of the cell that contains a value to the word of the value."""
     count = len(bounds)
     for i in range(len(values)):
         value = values[i]

@@ -1,8 +1,9 @@
-"""Which relationships start and end, reading by reading, and which sources come near one another.
+"""Starts and ends of relations, reading by reading, and a search for sources that come near one another.
 
 Rows are readings in order of (time, member, sequence). Rows of one time are processed together; then every
-tie with one of their members is evaluated once. Ties and their terms are in flat arrays: the entries of tie
-``t`` are ``starts[t]`` to ``starts[t + 1]``, the ties of member ``m`` likewise by ``touch_starts``.
+tie with one of their members is evaluated once. Ties and their terms are in flat arrays: tie ``t`` has the
+entries from ``starts[t]`` up to, but not including, ``starts[t + 1]``. ``touch_starts`` indexes the ties of
+each member in the same way.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from .jit import kernel
 
 DISTANCE, SPREAD, TOTAL, BEST, RADIUS = range(5)
 NOT = -(2**63)
-"""No instant, or no choice."""
+"""The value that stands for no instant or no choice."""
 
 
 @kernel
@@ -24,13 +25,13 @@ def relate(  # type: ignore[no-untyped-def]
     bits, began, began_by, began_number, since, since_by, since_number, since_value, measured, looked,
     out_tie, out_status, out_time, out_by, out_number, out_since, out_value,
 ):  # fmt: skip
-    """Process the rows and return how many transitions were written.
+    """Process the rows, and return the number of transitions written.
 
-    The status of a transition is 0 for a start and 1 for an end; for ``best`` the choice is in the second
-    column of the ties. ``latest[m]`` is the time of the latest reading of a member, ``points[m]`` its value.
-    ``bits[t]`` is whether a tie is active, or which alternative is best; ``began[t]`` is since when a test
-    with a minimum duration has been true; ``measured[t]`` is the last measure. A radius is around entries
-    with a scale.
+    The status of a transition is 0 for a start and 1 for an end. For ``best`` the second column of
+    ``out_tie`` is the choice. ``latest[m]`` is the time of the latest reading of a member, ``points[m]`` its
+    value. ``bits[t]`` is 1 for an active tie, or the number of the best alternative. ``began[t]`` is the time
+    since which a test with a minimum duration has been true. ``measured[t]`` is the last measured value.
+    Entries with a scale other than 0 are the centres of a radius.
     """
     found = 0
     i = 0
@@ -189,12 +190,13 @@ def approach(  # type: ignore[no-untyped-def]
     times, members, values, sides, reach, width,
     heads, following, preceding, buckets, latest, points, near,
 ):  # fmt: skip
-    """Find pairs of members that come as near as ``reach``.
+    """Find pairs of members that come as near as ``reach`` while rows are processed, and write them to
+    ``near``.
 
-    Pairs are written to ``near``; returns how many, and the row at which to continue when ``near`` is full.
-    Members are in lists, one for each hash bucket of cells ``width`` wide: ``heads`` has the first of each,
-    ``following`` and ``preceding`` the links. Cells that share a bucket do no harm, because distances are
-    compared. ``sides`` separates members that only meet members of another side; -1 is no side.
+    Return the number of pairs, and the row at which to continue if ``near`` is full. Members are in linked
+    lists, one for each hash bucket of cells with the side ``width``. ``heads`` has the first member of each
+    list; ``following`` and ``preceding`` are the links. Cells that share a bucket do no harm, because
+    distances are compared. ``sides`` separates members that only meet members of another side; -1 is no side.
     """
     mask = len(heads) - 1
     found = 0
@@ -250,8 +252,8 @@ def approach(  # type: ignore[no-untyped-def]
 
 @kernel
 def together(first, second, above):  # type: ignore[no-untyped-def]
-    """Set ``above[i]`` to the smallest node that ties connect with node ``i``; initially each node is its
-    own."""
+    """Set ``above[i]`` to the smallest node that ties connect with node ``i``. Initially ``above[i]`` must be
+    ``i``."""
     for i in range(len(first)):
         a, b = first[i], second[i]
         while above[a] != a:

@@ -1,9 +1,9 @@
-"""State filters, many scopes and many filters at once.
+"""State filters: the effect of events on the bits of many scopes and many filters at once.
 
 A *word* has one status bit for each filter, so up to 64 filters change in one operation. An event acts on the
-bits of its scope by two masks: ``enter`` and ``leave`` have the bits of the filters whose enter and exit
-predicates are true. A filter uses ``leave`` while its bit is set and ``enter`` while it is not [F4]; a match
-passes the event and flips the bit, except that a momentary filter passes without flipping it [S3]. ``codes``
+bits of its scope by two masks. ``enter`` and ``leave`` have the bits of the filters whose enter and exit
+predicates are true. A filter uses ``leave`` while its bit is set and ``enter`` while it is not [F4]. A match
+passes the event and flips the bit. A momentary filter passes the event without flipping a bit [S3]. ``codes``
 are dense scope numbers; -1 is no scope.
 """
 
@@ -14,9 +14,10 @@ from .jit import kernel
 
 @kernel
 def toggle(codes, enter, leave, words, moving, hits):  # type: ignore[no-untyped-def]
-    """Compute which filters each event passes, and update ``words``.
+    """Compute the filters that each event passes, and update ``words``. ``moving`` has the bits of filters
+    that are not momentary.
 
-    An event without a scope changes no bit; it passes every filter of which it satisfies a predicate.
+    An event without a scope changes no bit. It passes every filter of which it satisfies a predicate.
     """
     for i in range(len(codes)):
         c = codes[i]
@@ -31,11 +32,12 @@ def toggle(codes, enter, leave, words, moving, hits):  # type: ignore[no-untyped
 
 @kernel
 def both_ways(codes, enter, leave, low, high, moving, hits_low, hits_high):  # type: ignore[no-untyped-def]
-    """Compute what each event would pass if its scope started with all bits 0 (``low``) or 1 (``high``).
+    """Compute what each event would pass if its scope started with all bits 0 (``low``) or with all bits 1
+    (``high``).
 
-    Afterwards (low, high) of a scope is the action of the whole part on a bit: (0, 1) keeps it, (1, 1) sets,
-    (0, 0) resets, (1, 0) toggles. An event that passes in neither run can be dropped whatever the state
-    before [law 2].
+    Afterwards (low, high) of a scope is the effect of the whole part on a bit. (0, 1) leaves the bit as it
+    is, (1, 1) sets it, (0, 0) resets it, and (1, 0) toggles it. An event that passes in neither case can be
+    dropped in any state [law 2].
     """
     for i in range(len(codes)):
         c = codes[i]
@@ -55,10 +57,11 @@ def both_ways(codes, enter, leave, low, high, moving, hits_low, hits_high):  # t
 
 @kernel
 def pair(codes, times, since, began, nowhen):  # type: ignore[no-untyped-def]
-    """For events that pass one filter in turn: find the start of the condition that each of them ends.
+    """Find the start of the condition that each event ends. The events of a scope start and end the condition
+    in turn.
 
-    ``since`` has the start of the active condition of each scope, or ``nowhen``; ``began`` is ``nowhen`` for
-    an event that starts one.
+    ``since`` has the start of the active condition of each scope, or ``nowhen``. ``began`` is ``nowhen`` for
+    an event that starts a condition.
     """
     for i in range(len(codes)):
         c = codes[i]

@@ -1,4 +1,4 @@
-"""Conditions that start and end in turn, from one satisfied predicate to the next."""
+"""Conditions that start and end in turn: the instants of their starts and ends."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from .jit import kernel
 
 @kernel
 def turns(enter, leave, ends, holds, lasting, found, held):  # type: ignore[no-untyped-def]
-    """Find the instants of each key with a start or an end, and whether the condition was active until then.
+    """Find the instants of each key with a start or an end. ``held`` is true if the condition was active
+    before.
 
-    The instants of key ``k`` are those from ``ends[k]`` to before ``ends[k + 1]``; ``holds[k]`` is whether
-    its condition is active, and is updated. A condition that is not ``lasting`` emits at every match of its
-    enter predicate.
+    Return the number of these instants. The instants of key ``k`` are those from ``ends[k]`` up to, but not
+    including, ``ends[k + 1]``. ``holds[k]`` is true if its condition is active, and is updated. A condition
+    that is not ``lasting`` emits at every match of its enter predicate.
     """
     size = 0
     for k in range(len(ends) - 1):
@@ -28,15 +29,14 @@ def turns(enter, leave, ends, holds, lasting, found, held):  # type: ignore[no-u
 
 @kernel
 def shared(own, ends, real, moments, counts, enter, leave, nexts, holds, lasting, found, found_ends):  # type: ignore[no-untyped-def]
-    """Find the instants common to all keys at which a key starts or ends, except those at instants of its
-    own.
+    """Find the common instants at which a key starts or ends between its own instants.
 
-    Returns how many there are, or -1 if ``found`` has no room. The instants of key ``k`` are
-    ``own[ends[k]:ends[k + 1]]``; the first is the first common instant, and the key's own part of a predicate
-    is constant between them. An instant that is not ``real`` emits nothing, nor does the first one unless it
-    ``counts``. ``nexts[enter[i]]`` and ``nexts[leave[i]]`` have for each common instant the next one, itself
-    included, that satisfies a rule together with the key's part since instant ``i``. ``holds`` and
-    ``lasting`` are as in ``turns``.
+    Return their number, or -1 if ``found`` has no room. The instants of key ``k`` are ``own[ends[k]:ends[k +
+    1]]``; the first of them is the first common instant. Between them, the key's own part of a predicate is
+    constant. An instant that is not ``real`` emits nothing. The first instant emits only if it ``counts``.
+    ``nexts[enter[i]]`` and ``nexts[leave[i]]`` have for each common instant the next one, including itself,
+    that satisfies a rule together with the key's part since instant ``i``. ``holds`` and ``lasting`` are as
+    in ``turns``.
     """
     size = 0
     count = len(moments)
@@ -68,8 +68,10 @@ def shared(own, ends, real, moments, counts, enter, leave, nexts, holds, lasting
 
 @kernel
 def end_at_contradiction(names, times, statuses, others, moments, words, until):  # type: ignore[no-untyped-def]
-    """End each event at the latest where the next event of its name with another status follows. The other
-    events are in order of name and time."""
+    """End each event where the next event with the same name and another status follows.
+
+    An event that has already ended earlier is not changed. The other events are in order of name and time.
+    """
     for i in range(len(names)):
         low, high = 0, len(others)
         while low < high:

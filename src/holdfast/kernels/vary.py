@@ -1,13 +1,13 @@
-"""Many variants of one state over a history, all at once.
+"""Many variants of one state over a history, in one pass.
 
-Variants form a grid of enter thresholds, minimum durations and exit thresholds. Enter thresholds are sorted
-such that a reading that satisfies one satisfies all before it, and so are exit thresholds: a reading is
-reduced to two small numbers, how many of each it satisfies. A row of the grid is an enter threshold with a
-minimum duration; its exits are the bits of a word.
+Variants form a grid of enter thresholds, minimum durations and exit thresholds. Thresholds are sorted such
+that a reading that satisfies one threshold satisfies all before it. A reading is therefore reduced to two
+small numbers: how many enter and how many exit thresholds it satisfies. A row of the grid is an enter
+threshold with a minimum duration; its exits are the bits of a word.
 
 Readings are ordered by scope, then by time. A reading that is equal to the previous one for a row changes
-nothing there, and timers can be processed at the next reading that differs; so most readings concern few
-rows, or none.
+nothing in that row. Timers can be processed at the next reading that differs. Most readings therefore concern
+few rows, or none.
 """
 
 from __future__ import annotations
@@ -16,20 +16,25 @@ from .jit import kernel
 from .window import by_key
 
 MOST_EXITS = 62
-"""The bits of a word that stays positive."""
+"""The maximal number of exit thresholds: the bits of a word that stays positive."""
 
 STARTS, OPEN, HOLDING, FLAPS, RIGHT, REACHED, DELAY, SHARED = range(8)
-"""The columns of the counts of a variant: starts; conditions active at the end; time active; starts
-shortly after an end; intervals that meet one of the reference; intervals of the reference that are met;
-their total delay; time active together with the reference."""
+"""The columns of the counts of a variant.
+
+In order: starts; conditions active at the end; time active; starts shortly after an end; intervals that meet
+an interval of the reference. Then follow the intervals of the reference that are met, their total delay, and
+the time active together with the reference. Times are in microseconds.
+"""
 
 NEVER = 2**63 - 1
 
 
 @kernel
 def count_satisfied(values, bounds, closed, ranks):  # type: ignore[no-untyped-def]
-    """Count for each value how many of the ascending ``bounds`` it exceeds, or reaches where ``closed``.
-    NaN exceeds none."""
+    """Count for each value how many of the ascending ``bounds`` it exceeds. NaN exceeds none.
+
+    If ``closed``, a value also counts the bound that it equals.
+    """
     for i in range(len(values)):
         value, count = values[i], 0
         while count < len(bounds) and (bounds[count] < value or (closed and bounds[count] == value)):
@@ -38,7 +43,7 @@ def count_satisfied(values, bounds, closed, ranks):  # type: ignore[no-untyped-d
 
 
 by_scope = by_key
-"""Orders rows by scope, as `vary` requires them."""
+"""Sorts rows by scope, as `vary` requires them."""
 
 
 @kernel
@@ -46,14 +51,13 @@ def vary(  # type: ignore[no-untyped-def]
     times, enters, leaves, ends, waits, hold, exits, flap, until, known, known_from, known_to,
     words, moments, counts, intervals,
 ):  # fmt: skip
-    """Count the results of every variant.
+    """Count the results of every variant, and return the number of intervals written.
 
-    The rows of scope s are ``ends[s]`` to ``ends[s + 1]``, and likewise its reference intervals in ``known``.
-    ``waits`` is the minimum duration of each row of the grid, with the number of its enter threshold;
-    ``hold`` is the minimum duration of an exit. ``until`` is the end of the history. ``words`` and
-    ``moments`` are scratch space for rows and variants: inactive rows wait since ``pending_since``, single
-    variants since their ``candidate``. ``intervals`` receives scope, start and end of every interval, if it
-    has room for any.
+    The rows of scope s are those from ``ends[s]`` up to, but not including, ``ends[s + 1]``; ``known``
+    indexes its reference intervals in the same way. ``waits`` is the minimum duration of each row of the
+    grid, with the number of its enter threshold. ``hold`` is the minimum duration of an exit. ``until`` is
+    the end of the history. ``words`` and ``moments`` are scratch space for rows and variants. ``intervals``
+    receives scope, start and end of every interval, if it has room for any.
     """
     every = (1 << exits) - 1
     rows = len(waits)

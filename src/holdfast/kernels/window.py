@@ -1,7 +1,7 @@
 """Windows over rows that are sorted by key, then by time.
 
-``starts`` (one longer than there are keys) has where the rows of each key start; a window at an instant is a
-range of rows. Instants of a key ascend, so both ends of its windows only move forward.
+``starts`` has the first row of each key and, at its end, the number of rows. A window at an instant is a
+range of rows. The instants of a key ascend, so both ends of its windows only move forward.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from .jit import kernel
 
 @kernel
 def by_key(codes, starts, order):  # type: ignore[no-untyped-def]
-    """Order the rows by key, each key in its own order. ``starts`` must be zeros."""
+    """Sort the rows by key; the rows of each key stay in their order. ``starts`` must be zeros and is
+    filled."""
     for i in range(len(codes)):
         starts[codes[i] + 1] += 1
     for k in range(1, len(starts)):
@@ -27,10 +28,11 @@ def by_key(codes, starts, order):  # type: ignore[no-untyped-def]
 
 @kernel
 def instants(times, streams, shifts, first, end, found, ends):  # type: ignore[no-untyped-def]
-    """Find the distinct instants of each key from ``first`` to before ``end``, in order.
+    """Find the distinct instants of each key from ``first`` up to, but not including, ``end``, in order.
+    Return their number.
 
-    Stream ``s`` of key ``k`` is ``times[streams[s, k]:streams[s, k + 1]] + shifts[s]``, ascending. ``ends[k +
-    1]`` is set to where the instants of key ``k`` end in ``found``.
+    Stream ``s`` of key ``k`` is ``times[streams[s, k]:streams[s, k + 1]] + shifts[s]``, ascending. The
+    instants of key ``k`` end at ``ends[k + 1]`` in ``found``.
     """
     count = len(shifts)
     size = 0
@@ -59,8 +61,8 @@ def instants(times, streams, shifts, first, end, found, ends):  # type: ignore[n
 
 @kernel
 def positions(times, starts, found, ends, shift, after, rows):  # type: ignore[no-untyped-def]
-    """Find for each instant, moved by ``shift``, the first row of its key at or after it; with ``after``,
-    the first after it."""
+    """Find for each instant plus ``shift`` the first row of its key at or after it; with ``after`` = 1,
+    strictly after it."""
     for k in range(len(starts) - 1):
         row = starts[k]
         for i in range(ends[k], ends[k + 1]):
@@ -72,10 +74,11 @@ def positions(times, starts, found, ends, shift, after, rows):  # type: ignore[n
 
 @kernel
 def nearest(found, ends, times, starts, runs, shift, rows):  # type: ignore[no-untyped-def]
-    """Find for each instant, moved by ``shift``, the row of its key that is nearest in time and not after the
-    instant.
+    """Find for each instant plus ``shift`` the row of its key that is nearest in time and not after the
+    instant itself.
 
-    Of two the earlier, and -1 if there is none. ``runs`` maps each row to the first row of its key and time.
+    Of two equally near rows the earlier is chosen; -1 means none. ``runs`` maps each row to the first row of
+    its key and time.
     """
     for k in range(len(starts) - 1):
         row = starts[k]
@@ -92,11 +95,10 @@ def nearest(found, ends, times, starts, runs, shift, rows):  # type: ignore[no-u
 
 @kernel
 def tally(moments, ends, owners, found, found_ends, change, total):  # type: ignore[no-untyped-def]
-    """Add each change of a part to the first instant of its owner at or after the change; one after the last
-    instant is lost.
+    """Add each change of a part to the first instant of its owner at or after the change.
 
-    The changes of part ``p`` are at ``moments[ends[p]:ends[p + 1]]``, the instants of owner ``k`` are
-    ``found[found_ends[k]:found_ends[k + 1]]``.
+    A change after the last instant is ignored. The changes of part ``p`` are at ``moments[ends[p]:ends[p +
+    1]]``. The instants of owner ``k`` are ``found[found_ends[k]:found_ends[k + 1]]``.
     """
     for p in range(len(owners)):
         k = owners[p]
@@ -119,9 +121,9 @@ def tally(moments, ends, owners, found, found_ends, change, total):  # type: ign
 def foremost(moments, ends, order, owners, there, found, found_ends, free, chosen):  # type: ignore[no-untyped-def]
     """Find for each instant the latest change, at or before it, of the first present part of its owner.
 
-    Parts are in their ``order``; changes and instants are as in ``tally``, and a part is constant between its
-    changes. ``chosen`` must be -1 everywhere, and ``free`` must count from 0 to one more than there are
-    instants: it skips finished ones.
+    Parts are in their ``order``. Changes and instants are as in ``tally``, and a part is constant between its
+    changes. ``chosen`` must be -1 everywhere. ``free`` must count from 0 up to the number of instants; the
+    kernel uses it to skip finished instants.
     """
     for i in range(len(order)):
         p = order[i]

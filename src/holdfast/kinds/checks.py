@@ -22,7 +22,8 @@ from ..model.topic import Attribute, Topic
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Add the name of a statement to errors that have no place in the text."""
+    """Add `name`, the name of a statement, to errors that have no place in the text. Use as a context
+    manager."""
     try:
         yield
     except DefinitionError as error:
@@ -54,7 +55,7 @@ def lasting_upstream(
 ) -> Condition:
     """Return the condition called ``name``. Raise a `DefinitionError` if it is momentary or does not exist.
 
-    ``verb`` is for the hint; it says what the statement does to the scopes of the condition.
+    ``verb`` is a word for the hint, such as ``Count``.
     """
     at = place_of(name, statement_at)
     over = upstream(name, known, at)

@@ -54,15 +54,15 @@ class DerivedMachine(Machine[D]):
 
         @property
         def name(self) -> str:
-            """The topic of its output."""
+            """The topic of the machine's output."""
 
         @property
         def own(self) -> tuple[str, ...]:
-            """The attributes that its output has beside those of the event."""
+            """The attributes that the output has in addition to those of the event."""
 
         @property
         def dropped(self) -> frozenset[str]:
-            """The attributes of the event that its output does not have."""
+            """The attributes of the event that the output does not have."""
 
         @property
         def waits(self) -> bool:

@@ -41,7 +41,7 @@ from .plan_columns import LAST, plan_component
 from .sites import delays
 
 _ONE_BY_ONE = ("time", "topic", "status")
-"""Keys that are computed for one reading at a time."""
+"""The keys that cannot be computed in columns. They are computed for each reading separately."""
 
 Compute = Callable[[EvaluationContext], Any]
 """A function that computes a value in an evaluation context."""
@@ -124,6 +124,7 @@ def encode(names: Sequence[str]) -> Callable[[ReadingRows], Coded] | None:
         return None
 
     def find(rows: ReadingRows) -> Coded:
+        """Return the key codes of many readings."""
         first, *others = [_key_texts(rows, str(name)) for name in names]
         codes, paths = first
         for further, values in others:  # compacted each time: the product of many would not fit 64 bits
@@ -201,7 +202,7 @@ def rule(core: CheckedRule, names: Sequence[str]) -> SmcRule:
 
 
 def assume_last(op: Expression, *, exists: bool) -> Expression:
-    """Simplify a predicate, given whether there is a last event."""
+    """Return a simplified predicate, given whether there is a last event (`exists`)."""
     match op:
         case And(left, right):
             return both(assume_last(left, exists=exists), assume_last(right, exists=exists))

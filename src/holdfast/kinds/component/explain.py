@@ -174,8 +174,7 @@ def _keeps(component: ComponentCondition) -> Iterator[str]:
 
 
 def describe(component: ComponentCondition) -> dict[str, str]:
-    """Return the parts of a component as text, by name. A comparison with another revision shows what an edit
-    changes."""
+    """Return the parts of a component as text, by name, for the comparison of revisions."""
     wait, late = component.delivery.wait, component.delivery.late
     attributes = sorted({a for topic in component.listens for a in topic.attributes}, key=str)
     return {

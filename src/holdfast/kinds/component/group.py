@@ -171,6 +171,7 @@ class ComponentGroup(CarryOverMachine):
         return state, sorted(late, key=lambda transition: transition.condition)
 
     def advance(self, state: GroupState, watermark: Instant) -> tuple[GroupState, list[Transition]]:
+        """Evaluate all components up to the watermark. `NEVER` evaluates all readings."""
         if watermark == NEVER:
             state, emission = self.step(state, {}, watermark)
             return state, transitions(self.topics, emission)
@@ -180,6 +181,7 @@ class ComponentGroup(CarryOverMachine):
         return state, sorted(emitted, key=in_time)
 
     def step(self, state: GroupState, batches: Batches, watermark: Instant) -> tuple[GroupState, Emission]:
+        """Process a batch of each topic with all components, then advance to the watermark."""
         ends = watermark == NEVER
         if ends:
             watermark = state.latest
@@ -231,7 +233,7 @@ class ComponentGroup(CarryOverMachine):
         rows = rows.set_column(names.index(machine.SCOPE), machine.SCOPE, labels.take(scopes.indices))
         return rows.set_column(names.index(machine.CONDITIONS), machine.CONDITIONS, words)
 
-    # --- what is relevant ---
+    # --- pushdown ---
 
     def relevance(self, topic: str, batch: pa.RecordBatch) -> Relevance:
         """Return the relevance of rows as `Machine.relevance` defines it.
@@ -301,7 +303,7 @@ class ComponentGroup(CarryOverMachine):
         ]
         return GroupState(components)
 
-    # --- what a revision carries over ---
+    # --- carry-over ---
 
     def carry_overs(self, state: GroupState, condition: int) -> dict[str | None, CarryOver]:
         """Return the active scopes of a component with their starts.
@@ -383,7 +385,7 @@ def _as_arrived(late: Sequence[Transition], topics: Sequence[str]) -> list[Trans
 
 
 def _in_order(rows: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Concatenate rows and sort them by time, condition and scope."""
+    """Return rows concatenated and sorted by time, condition and scope."""
     whole = concatenate(rows) if len(rows) > 1 else rows[0]
     keys = {name: whole.column(name) for name in ("time", machine.CONDITIONS, machine.SCOPE)}
     keys[machine.SCOPE] = keys[machine.SCOPE].fill_null("")

@@ -66,8 +66,8 @@ _EVENTS = ("ingress", "egress", "atomic")
 class Upstream(NamedTuple):
     """The properties of a consumed component.
 
-    `lasting` says whether its condition has a start and an end, `spawns` whether it has a scope for each key
-    or host. `wait` is the duration by which it evaluates behind the watermark, in microseconds.
+    `lasting` is true if its condition has a start and an end, `spawns` if it has a scope for each key or
+    host. `wait` is the duration by which it evaluates behind the watermark, in microseconds.
     """
 
     topic: Topic
@@ -129,6 +129,7 @@ class ComponentMachine(Machine[ComponentState]):
     def step(
         self, state: ComponentState, batches: Batches, watermark: Instant
     ) -> tuple[ComponentState, Emission]:
+        """Process a batch of each topic, then evaluate the component up to the watermark."""
         state = self._prepare(state, sum(map(len, batches.values())))
         late: list[Transition] = []
         for topic, batch in batches.items():
@@ -175,7 +176,7 @@ class ComponentMachine(Machine[ComponentState]):
         batches = {self.topic.name: concatenate(list(map(self._rows, rows)))} if rows else {}
         return Emission(batches, list(map(self._transition, single)), {self.topic.name: self.topic})
 
-    # --- what it takes in columns ---
+    # --- input ---
 
     def _prepare(self, state: ComponentState, size: int) -> ComponentState:
         """Convert the state if the other evaluation is faster for a batch of `size` rows."""
@@ -223,7 +224,7 @@ class ComponentMachine(Machine[ComponentState]):
                 component.take(self.smc, state, known)
         return late
 
-    # --- what it emits ---
+    # --- output ---
 
     def _transition(self, published: Published) -> Transition:
         """Convert an event to a transition."""
@@ -242,7 +243,7 @@ class ComponentMachine(Machine[ComponentState]):
         }
         return with_columns(events.events, added)
 
-    # --- what is relevant, active and stored ---
+    # --- pushdown, timers, latest events ---
 
     def relevance(self, topic: str, batch: pa.RecordBatch) -> Relevance:
         found = np.ones(len(batch), np.bool_)
@@ -314,7 +315,7 @@ def derived_knowledge(upstream: Upstream, events: Iterable[Event]) -> Iterator[K
 
 
 def derived_columns(upstream: Upstream, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Convert derived readings to events of a component in columns, as `detector.rows` stores them."""
+    """Return derived readings as events of a component in columns, as `detector.rows` stores them."""
     statuses = batch.column(operator.STATUS).dictionary_encode()
     if not set(statuses.dictionary.to_pylist()) <= set(_EVENTS):
         is_event = pc.is_in(batch.column(operator.STATUS), value_set=pa.array(_EVENTS))

@@ -66,7 +66,7 @@ DIMENSION: dict[str, Dimension] = {
     "location": "location", "locations": "location",
     "status": "status", "statuses": "status",
 }  # fmt: skip
-"""The dimension of each word for it, in singular and plural."""
+"""The dimension that each word of the language names, in singular and plural."""
 STATUSES = ("atomic", "ingress", "egress")
 
 
@@ -299,7 +299,7 @@ def _dimension(word: Token) -> Dimension:
 
 
 def _members(dimension: Dimension, node: Node | None, clauses: _QueryClauses) -> None:
-    """Parse the members of a dimension, if there are any, as its group."""
+    """Parse the members of a dimension and store them as its group, if the clause lists members."""
     if node is not None:
         read = {"time": _instant, "location": _spot, "status": _status}[dimension]
         clauses.put(dimension, "group", MemberSet(tuple(read(item) for item in parts_of(node))), node)
@@ -349,7 +349,7 @@ def _spot(item: Node) -> Index:
 
 
 def _radius(item: Node) -> float:
-    """Parse a distance."""
+    """Parse the distance of `within 10 m of …`, and return it in metres."""
     match _parts(item):
         case "amount", [None, _]:
             return coordinate_of(item)
@@ -357,7 +357,7 @@ def _radius(item: Node) -> float:
 
 
 def _status(item: Node) -> Index:
-    """Parse a status."""
+    """Parse the name of a status: `atomic`, `ingress` or `egress`."""
     match _parts(item):
         case "named", [name, None, None]:
             return Index(one_of(name, STATUSES, "a status"))
@@ -374,5 +374,5 @@ def parse_query(text: str) -> Query:
 
 
 def collide(parts: list[Any]) -> Collide:
-    """Parse `collide max`."""
+    """Parse `collide max`, which names the function that merges colliding readings."""
     return Collide(str(parts[0]), place(parts[0]))

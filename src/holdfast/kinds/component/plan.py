@@ -128,9 +128,9 @@ def _columns_used_by(component: ComponentCondition) -> Iterator[str]:
 
 
 def alike(batch: pa.RecordBatch, names: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Number rows so that rows with equal values in the columns `names` have equal numbers.
+    """Return numbers for rows, such that rows with equal values in the columns `names` have equal numbers.
 
-    Return the number of each row, and the first row of each number.
+    The first result is the number of each row, the second the first row of each number.
     """
     codes = np.zeros(len(batch), np.int64)
     count = min(len(batch), 1)

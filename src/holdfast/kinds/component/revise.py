@@ -18,7 +18,7 @@ def keeps_scopes(was: ComponentCondition, now: ComponentCondition) -> bool:
 
 
 def preview(was: ComponentCondition, now: ComponentCondition) -> str:
-    """Return as text what a revision does to active scopes."""
+    """Return as text the effect of a revision on active scopes."""
     if not keeps_scopes(was, now):
         return f"{RESTARTS}, in other scopes: active scopes end"
     back = looks_back(now)

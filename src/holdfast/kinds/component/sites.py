@@ -19,7 +19,7 @@ PLACE = ("place", *AXES)
 
 
 class ComponentSite(NamedTuple):
-    """The stage and key of a component. If the key is empty, `reason` says why."""
+    """The stage and key of a component. `reason` explains an empty key; otherwise it is `None`."""
 
     stage: int
     key: tuple[str, ...]
@@ -60,12 +60,13 @@ def _obstacle(component: ComponentCondition, below: Iterable[ComponentCondition]
 def keys_preserved_by(component: ComponentCondition) -> set[str]:
     """Return the keys of a component that its events preserve."""
     if not all(query.separate for _, query in component.inputs):
-        return set()  # what contributed last may be anybody's
+        return set()  # the last contribution may come from any key
     return {name for name in component.keys if _is_preserved(component, name)}
 
 
 def _is_preserved(component: ComponentCondition, name: str) -> bool:
-    """Whether events of a component preserve one of its keys."""
+    """Whether events of a component have the same value of the key `name` as the knowledge that they are made
+    from."""
     if name in ("time", "topic", "status"):
         return False
     if name == "place":  # a point that is set has none
@@ -87,9 +88,9 @@ def _computations(component: ComponentCondition, name: str) -> list[Expression]:
 
 
 def delays(components: Iterable[ComponentCondition]) -> dict[str, Duration]:
-    """Return the duration by which each component evaluates behind the watermark.
+    """Return for each component the duration by which it evaluates behind the watermark, in microseconds.
 
-    It is not less than that of any upstream. [F76]
+    The duration is not less than that of any upstream. [F76]
     """
     found: dict[str, Duration] = {}
     for component in sorted(components, key=lambda component: component.level):

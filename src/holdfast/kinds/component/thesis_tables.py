@@ -184,7 +184,7 @@ def _location(node: Node) -> Index:
 
 
 def _instant(token: Token) -> Index:
-    """Parse a time in seconds."""
+    """Parse a time in seconds, and return it in microseconds."""
     number, relative = _number(token)
     instant = number * SECOND
     if instant.denominator != 1:
@@ -195,7 +195,7 @@ def _instant(token: Token) -> Index:
 
 
 def _radius(token: Token) -> float:
-    """Parse a distance in metres."""
+    """Parse a distance in metres, which must not be negative."""
     radius, _ = _number(token)
     if radius < 0:
         raise DefinitionError("a distance cannot be negative", place(token))

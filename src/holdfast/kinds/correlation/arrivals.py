@@ -20,7 +20,7 @@ from ...model.topic import Topic
 from .entries import Entries, StoredEntries
 
 Matches = Sequence[tuple[int, int]]
-"""Pairs of a slot and the correlations whose filters on it match, as bits."""
+"""Pairs of a slot and a word. The word has a bit for each correlation whose filter on the slot matches."""
 
 _time = attrgetter("time")
 
@@ -41,7 +41,7 @@ class Arrival:
 
     @property
     def word(self) -> int:
-        """The correlations of which the event matches at least one filter, as bits."""
+        """The correlations with at least one filter that the event matches, as bits."""
         return reduce(or_, (word for _, word in self.matches))
 
 

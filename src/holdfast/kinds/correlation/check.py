@@ -24,7 +24,7 @@ from .show import show_match
 from .syntax import DefineCorrelation, MatchRange
 
 Measured = tuple[Topic, str]
-"""An attribute of a topic."""
+"""A topic, and the name of one of its attributes."""
 
 
 def implicit_topics(statements: Iterable[DefineCorrelation], _parameters: Parameters) -> tuple[Topic, ...]:

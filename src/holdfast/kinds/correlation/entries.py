@@ -41,7 +41,7 @@ class StoredEntries(NamedTuple):
 
 
 def bits(word: int) -> Iterator[int]:
-    """Yield the numbers of the bits that are set."""
+    """Yield the numbers of the bits that are set in a word, in ascending order."""
     while word:
         low = word & -word
         yield low.bit_length() - 1

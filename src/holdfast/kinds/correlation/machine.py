@@ -333,6 +333,7 @@ class CorrelationMachine(Machine[CorrelationState]):
         return msgspec.msgpack.encode((self.slots, stored, state.passed, state.latest))
 
     def load(self, raw: bytes, was: Sequence[int | None] | None = None) -> CorrelationState:
+        """Return the state from a snapshot. Slots and correlations that no longer exist are dropped."""
         slots, stored, passed, latest = msgspec.msgpack.decode(raw, type=_StoredCorrelations)
         state = CorrelationState({}, [], passed, latest)
         number = np.array([self.slots.index(slot) if slot in self.slots else -1 for slot in slots], np.int64)

@@ -38,7 +38,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "≤": ">=", "≥": "<=
 
 
 def correlate(parts: list[Any]) -> DefineCorrelation:
-    """Parse a correlation: ``correlate …``."""
+    """Parse ``correlate …``: its window, its region, its filters and its options."""
     name, within, near, region, matches, *options = parts
     clauses = read_clauses(options, _option, notation={"wait": "timely or ordered"})
     return DefineCorrelation(

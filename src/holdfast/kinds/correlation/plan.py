@@ -218,6 +218,7 @@ class _Sensors:
         self._rows: dict[str, NDArray[np.int64]] | None = None
 
     def rows(self, sensor: str) -> NDArray[np.int64]:
+        """Return the rows of a sensor; none if the batch does not have the sensor."""
         if self._rows is None:
             codes, keys = encode_keys(self._batch.column("source"), len(self._batch))
             order = np.argsort(codes, kind="stable")

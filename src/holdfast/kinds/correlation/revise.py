@@ -17,7 +17,7 @@ def preview(_was: CorrelationCondition, _now: CorrelationCondition) -> str:
 
 
 def take_over(was: CorrelationCondition, now: CorrelationCondition, past: Past) -> TakeOver:
-    """Restart a correlation without state."""
+    """Restart a correlation without state, so that earlier readings take part in no combination."""
     (operator,) = operators([now], now.listens)
     return restart(operator, was, now, past, keeps_scopes=False)
 

@@ -16,7 +16,7 @@ from ...model.space import Shape
 class MatchRange:
     """A filter ``ambient_temp of "s12" in [-5, 2)``: the range of one attribute.
 
-    A side that is ``None`` is unbounded. ``strict`` says for both ends whether they are excluded.
+    A side that is ``None`` is unbounded. ``strict`` is true for each of the two ends that is excluded.
     """
 
     attribute: str

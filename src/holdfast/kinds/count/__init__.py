@@ -1,6 +1,6 @@
-"""Counts: how many scopes of a condition are active at once, in total or within groups.
+"""Counts: the number of scopes of a condition that are active at the same time, in total or within groups.
 
-`machine.py` counts; `kinds/derived.py` has what it shares with other conditions over conditions.
+`machine.py` is the machine; `kinds/derived.py` has the part that all conditions over conditions share.
 """
 
 from ..kind import Kind, check_each, compile_each, explain_each

@@ -1,6 +1,6 @@
 """Check counts: the counted condition, the quotas, the scopes, the roster.
 
-Every error has the place of the word that causes it. Checks that other kinds need too are in
+Every error has the place of the word that causes it. Checks that other kinds also need are in
 `kinds/checks.py`.
 """
 
@@ -20,12 +20,14 @@ from .roster import roster
 from .syntax import DefineCount
 
 OWN = (Attribute("members", "int"), Attribute("of", "int"), Attribute("first", "text"))
-"""The attributes that a count adds to those of the event: active members, all members, and the first
-active one."""
+"""The attributes that a count adds to those of the event.
+
+They are the number of active members, the number of all members, and the name of the first active member.
+"""
 
 
 def check_count(statement: DefineCount, context: Context) -> CountCondition:
-    """Check one count."""
+    """Check one count. Raise a `DefinitionError` if it has a mistake."""
     over = lasting_upstream(statement.over, context.conditions, statement.at, "Count")
     topic = Topic(over.name, over.topic.attributes)
     require_attributes(statement.within, topic, statement.at)
@@ -53,6 +55,8 @@ def check_count(statement: DefineCount, context: Context) -> CountCondition:
 
 
 def _quota(statement: DefineCount) -> Quota:
+    """Return the quota at which a count starts and ends. It must not end above the number at which it
+    starts."""
     least = _share(statement.least, statement)
     fewer = least if statement.fewer is None else _share(statement.fewer, statement)
     if least.of_all == fewer.of_all and fewer.amount > least.amount:
@@ -63,6 +67,7 @@ def _quota(statement: DefineCount) -> Quota:
 
 
 def _share(number: Number, statement: DefineCount) -> CountShare:
+    """Return a number of members, or a part of all members. A part of all needs a roster."""
     at = number.at or statement.at
     if number.unit not in (None, "%"):
         raise DefinitionError(f"{number.unit} does not count anything", at, hint="As in: at least 2, or 50 %")

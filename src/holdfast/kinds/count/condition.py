@@ -17,9 +17,10 @@ from ...model.topic import Topic
 class CountCondition(Condition):
     """A checked count over the scopes of a condition.
 
-    ``over`` is the topic of the counted condition's derived events; ``topic`` is the count's own output.
-    Members are grouped by ``within`` or ``forest``, else they are one group; ``settled`` says whether the key
-    of a member determines its group. ``roster`` lists the expected members, each with its group.
+    ``over`` is the topic of the counted condition's derived events; ``topic`` is the topic of the count's own
+    events. Members are grouped by ``within`` or ``forest``; without both they are one group. ``settled`` is
+    true if the key of a member determines its group. ``roster`` lists the expected members, each with its
+    group.
     """
 
     kind: ClassVar[str] = "count"
@@ -35,7 +36,7 @@ class CountCondition(Condition):
     unknown: Unknown
     stage: int
     waits: bool = False
-    """Whether the counted condition emits by timers, so that its events are not in order of time."""
+    """Whether the counted condition emits by timers. Its events are then not in order of time."""
     delivery: Delivery = TIMELY
 
     @property
@@ -49,7 +50,8 @@ class CountCondition(Condition):
 
     @property
     def routing_keys(self) -> tuple[str, ...]:
-        """Empty if the event that ends a count may have other keys than the event that started it."""
+        """The keys of the groups; empty if the event that ends a count may have other keys than the event
+        that started it."""
         return self.within if self.settled else ()
 
     @property

@@ -1,8 +1,9 @@
-"""Counts: a number of scopes of a condition is active at once, within a group of them.
+"""The machine of counts: a number of scopes of a condition is active at the same time, within a group of
+scopes.
 
-The machine consumes derived events, never readings, so its cost depends on the number of transitions only. If
+The machine consumes derived events, never readings, so its cost depends only on the number of transitions. If
 timers make the condition emit out of order, its events wait until the watermark has passed their time. A
-member stays in the group in which it started, wherever it ends.
+member stays in the group in which it started, even if its end has another group.
 """
 
 from __future__ import annotations
@@ -31,10 +32,12 @@ from ..revision import Renumbering
 
 
 class CountGroup(msgspec.Struct, dict=True):
-    """The members of one group and the state of its count. ``on`` has the active members with their starts,
-    the first one first, ``unknown`` the unknown ones. ``began`` and ``first`` are the start of the count and
-    the member that caused it; ``known`` says whether the state is certain. A group is ``undecided`` if a
-    revision left it open, until enough members are active or inactive.
+    """The members of one group and the state of its count.
+
+    ``on`` has the active members with their starts, in the order in which they became active. ``unknown`` has
+    the unknown members. ``began`` and ``first`` are the start of the count and its first member. ``known`` is
+    true if the state is certain. A group is ``undecided`` if a revision left it open, until enough members
+    are active or inactive.
     """
 
     on: dict[str, Instant] = {}
@@ -50,14 +53,15 @@ class CountGroup(msgspec.Struct, dict=True):
 
     @cached_property
     def both(self) -> int:
-        """The number of members that are active and unknown."""
+        """The number of members that are both active and unknown."""
         return len(self.on.keys() & self.unknown.keys())
 
     def has(self, member: str) -> bool:
+        """Whether the group has a member that is active or unknown."""
         return member in self.on or member in self.unknown
 
     def turn(self, member: str, status: str, at: Instant) -> bool:
-        """Apply a status to a member; return whether the member became active or inactive."""
+        """Apply a status to a member. Return whether the member became active or inactive."""
         both, held = self.both, member in self.on
         was = held and member in self.unknown
         match status:
@@ -75,9 +79,10 @@ class CountGroup(msgspec.Struct, dict=True):
 
 
 class CountChanges(msgspec.Struct):
-    """The changes of a state since its last delta: members by group, with whether each became active or
-    inactive, the latest last; the events that started to wait and still do; the time before which no event
-    waits any more; and the watermark.
+    """The changes of a state since its last delta.
+
+    ``members`` has the changed members by group, and whether each became active or inactive. ``come`` has the
+    events that started to wait and still wait. No event before ``before`` waits. ``until`` is the watermark.
     """
 
     members: dict[str, dict[str, bool]] = {}
@@ -86,6 +91,7 @@ class CountChanges(msgspec.Struct):
     until: Instant = BEGINNING
 
     def touch(self, key: str, member: str, moves: bool) -> None:
+        """Record a changed member; ``moves`` is true if it became active or inactive."""
         members = self.members.setdefault(key, {})
         if moves:
             members.pop(member, None)
@@ -98,8 +104,9 @@ class CountChanges(msgspec.Struct):
 
 
 class CountState(msgspec.Struct, omit_defaults=True):
-    """The groups with members, the group of each member, and the waiting events. ``since`` has the changes if
-    they are tracked.
+    """The state of a count: groups with members, the group of each member, and the waiting events.
+
+    ``since`` has the changes if they are tracked.
     """
 
     groups: dict[str, CountGroup]
@@ -109,7 +116,7 @@ class CountState(msgspec.Struct, omit_defaults=True):
 
 
 class CountOutput(NamedTuple):
-    """One output of a count, beside the event that caused it."""
+    """One output of a count, without the event that caused it."""
 
     status: Status
     group: str
@@ -119,9 +126,11 @@ class CountOutput(NamedTuple):
 
 @dataclass(frozen=True)
 class CountMachine(DerivedMachine[CountState]):
-    """The machine of one count. Events of ``topic`` have status, scope and start in the attributes
-    ``columns``; ``group`` and ``grouping`` return the key of the group of an event and of those of a batch.
-    ``members`` are the expected members with their groups; without them every scope is a member.
+    """The machine of one count.
+
+    Events of ``topic`` have status, scope and start in the attributes ``columns``. ``group`` and ``grouping``
+    return the key of the group of an event, and of the events of a batch. ``members`` are the expected
+    members with their groups; `None` if every scope is a member.
     """
 
     topic: Topic
@@ -134,7 +143,7 @@ class CountMachine(DerivedMachine[CountState]):
     grouping: Callable[[pa.RecordBatch], tuple[NDArray[np.int32], Sequence[str]]]
     shown: Callable[[str], str | None]
     dropped: frozenset[str]
-    """The attributes of the event that are not passed on."""
+    """The attributes of the event that the output does not have."""
     members: Mapping[str, str] | None
     totals: Mapping[str, int]
     waits: bool
@@ -169,6 +178,10 @@ class CountMachine(DerivedMachine[CountState]):
                 yield self._transition(event, outcome)
 
     def step(self, state: CountState, batches: Batches, watermark: Instant) -> tuple[CountState, Emission]:
+        """Process a batch of derived events, then advance to the watermark.
+
+        If events need not wait, only rows that change the output are converted to events.
+        """
         batch = batches.get(self.topic.name)
         if self.waits:
             return super().step(state, batches, watermark)
@@ -205,6 +218,7 @@ class CountMachine(DerivedMachine[CountState]):
     def _update_members(
         self, state: CountState, status: str, member: str, at: Instant, key: str | None
     ) -> Iterator[CountOutput]:
+        """Apply a status to a member, and yield the output of its group."""
         if status not in _COUNTED or (self.members is not None and member not in self.members):
             return
         found = state.where.get(member)
@@ -228,6 +242,7 @@ class CountMachine(DerivedMachine[CountState]):
             state.groups[found] = group
 
     def _judge(self, key: str, group: CountGroup, at: Instant, joins: bool) -> Iterator[CountOutput]:
+        """Yield the output of a group after a change of its members, and update the state of its count."""
         is_dead, sure, total = self._tally(key, group)
         holding = group.began is not None
         if group.undecided and len(self.outcomes(key, group)) > 1:
@@ -257,9 +272,8 @@ class CountMachine(DerivedMachine[CountState]):
             yield CountOutput("joined", key, group.began, (*attributes, group.first))
 
     def _tally(self, key: str, group: CountGroup) -> tuple[Collection[str], int, int]:
-        """The members of a group that count as unknown, the number of those that are certainly active, and
-        the number of all.
-        """
+        """Return the members that count as unknown, the number of certainly active members, and the number of
+        all members."""
         is_dead: Collection[str] = group.unknown.keys() if self.dead != "kept" else ()
         sure = len(group.on) - (group.both if self.dead != "kept" else 0)
         total = self.totals.get(key, 0) - (len(is_dead) if self.dead == "left" else 0)
@@ -273,13 +287,14 @@ class CountMachine(DerivedMachine[CountState]):
         return self.quota.holds(holding, sure, total) == self.quota.holds(holding, most, total)
 
     def outcomes(self, key: str, group: CountGroup) -> set[bool]:
-        """The possible states of a group, for any earlier state and any state of its unknown members."""
+        """Return the possible states of a group, for any earlier state and any state of its unknown
+        members."""
         is_dead, sure, total = self._tally(key, group)
         most = sure + len(is_dead) if self.dead == "spreads" else sure
         return {self.quota.holds(bit, n, total) for bit in (False, True) for n in (sure, most)}
 
     def pending_members(self, state: CountState) -> set[str]:
-        """The members with waiting events."""
+        """Return the members with waiting events."""
         return {self.read(event)[1] for *_, event in state.waiting.held}
 
     # --- snapshots ---
@@ -302,6 +317,7 @@ class CountMachine(DerivedMachine[CountState]):
         return state
 
     def delta(self, state: CountState) -> bytes | None:
+        """Return the changes since the last call, encoded; see `Machine.delta`."""
         since, waiting = state.since, state.waiting
         if since is None:
             return None
@@ -325,8 +341,10 @@ class CountMachine(DerivedMachine[CountState]):
 
 
 class _GroupDelta(msgspec.Struct, array_like=True):
-    """A group as it is now, with its changed members: whether each became active or inactive, its start, and
-    whether it is unknown.
+    """The present state of a group, with its changed members.
+
+    Each changed member has its name, whether it became active or inactive, its start, and whether it is
+    unknown.
     """
 
     key: str
@@ -338,8 +356,10 @@ class _GroupDelta(msgspec.Struct, array_like=True):
 
 
 class _CountDelta(msgspec.Struct, array_like=True):
-    """The changes of a state: groups, events that started to wait, the time before which no event waits any
-    more, the number of events that ever waited, and the watermark.
+    """The format of deltas.
+
+    It has changed groups and events that started to wait. No event before ``before`` waits. ``arrived`` is
+    the number of all events that ever waited, ``until`` the watermark.
     """
 
     groups: list[_GroupDelta]
@@ -350,13 +370,15 @@ class _CountDelta(msgspec.Struct, array_like=True):
 
 
 def _group_delta(state: CountState, key: str, changed: Mapping[str, bool]) -> _GroupDelta:
+    """Return the present state of a group with its changed members."""
     group = state.groups.get(key) or CountGroup()
     members = [(name, moves, group.on.get(name), name in group.unknown) for name, moves in changed.items()]
     return _GroupDelta(key, group.began, group.first, group.known, group.undecided, members)
 
 
 def _apply_group(state: CountState, moved: _GroupDelta) -> None:
-    """Apply a changed group; a member may have moved to it from another group, or away."""
+    """Apply a changed group to a state. A member may have moved to this group from another group, or the
+    reverse."""
     group = state.groups.get(moved.key) or CountGroup()
     for member, moves, since, unknown in moved.members:
         if moves:

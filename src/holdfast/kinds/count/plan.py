@@ -1,6 +1,7 @@
-"""Operators of checked counts and their explanation. They run one stage after the counted condition.
+"""Operators of checked counts, and the explanations of counts. The operators run one stage after the counted
+condition.
 
-`explain` prints what users read; pages and tests show its texts.
+`holdfast explain` prints the texts of `explain`; pages and tests show them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .machine import CountMachine
 
 
 def operator(condition: CountCondition) -> Operator:
-    """The operator of a count."""
+    """Return the operator of a count."""
     run = machine(condition)
 
     def shard_keys(_topic: str, batch: pa.RecordBatch) -> Keys:
@@ -34,7 +35,7 @@ def operator(condition: CountCondition) -> Operator:
 
 
 def machine(condition: CountCondition) -> CountMachine:
-    """The machine of a count."""
+    """Return the machine of a count."""
     everywhere = not condition.within and condition.forest is None
     keys = (condition.within,) if condition.within else ()
     scoping = columns.scoping(keys, condition.forest)
@@ -65,7 +66,10 @@ def machine(condition: CountCondition) -> CountMachine:
 
 
 def meaning(condition: CountCondition) -> str:
-    """A digest that is equal for counts with equal meaning; it includes the name, which their events have."""
+    """Return a digest that is equal for counts with equal meaning.
+
+    The name is part of the meaning, because it is the topic of the count's events.
+    """
     groups = condition.within, condition.forest
     clauses = condition.joined, condition.roster, condition.unknown
     return digest((condition.over, condition.topic, condition.quota, *groups, *clauses))
@@ -75,7 +79,7 @@ def meaning(condition: CountCondition) -> str:
 
 
 def describe(condition: CountCondition) -> dict[str, str]:
-    """Describe the parts of a count, for the comparison of revisions."""
+    """Return the parts of a count as text, by name, for the comparison of revisions."""
     return {
         "state that is counted": condition.over.name,
         "start": f"at least {_amount(condition.quota.least)}",
@@ -87,7 +91,7 @@ def describe(condition: CountCondition) -> dict[str, str]:
 
 
 def explain(condition: CountCondition) -> Iterator[str]:
-    """Explain a count, line by line."""
+    """Yield an explanation of a count, line by line."""
     words = describe(condition)
     yield f"count {condition.name} over {condition.over.name}, evaluated in the stage after it"
     yield f"  starts    {words['start']}" + (f" of {words['roster']}" if condition.roster is not None else "")

@@ -1,7 +1,8 @@
-"""A revised count consumes the standings of its condition again and is active where these decide.
+"""Revisions of counts: a revised count consumes the standings of its condition again, and is active where
+they decide.
 
-Where as many members are active as neither start nor end the count, it stays as it was if the two quotas
-allow that conclusion; else it is unknown until members decide.
+The standings do not decide if the number of active members neither starts nor ends the count. The count then
+stays as it was if the two quotas allow that conclusion. Otherwise it is unknown until members decide.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ def _have_same_scopes(was: CountCondition, now: CountCondition) -> bool:
 
 
 def _knows_groups(was: CountCondition, now: CountCondition) -> bool:
-    """Whether the old state has the group of every member; with a roster, it has none for unlisted
-    members.
-    """
+    """Whether the old state has the group of every member. With a roster, it has none for unlisted
+    members."""
     return _have_same_scopes(was, now) and was.roster is None and now.roster is None
 
 
 def _finish(was: CountCondition, now: CountCondition, old: CountState, state: CountState) -> CountState:
-    """Complete a new state after it has consumed standings: drop the groups of inactive members, and leave
-    each group as it was in the old state where that follows from the quotas. Other groups are undecided.
+    """Complete a new state after it has consumed standings.
+
+    The groups of inactive members are dropped. Each group stays as it was in the old state if that follows
+    from the quotas; other groups are undecided.
     """
     run = machine(now)
     pending = run.pending_members(state)
@@ -51,7 +53,7 @@ def _finish(was: CountCondition, now: CountCondition, old: CountState, state: Co
 
 
 def _stays(was: CountCondition, now: CountCondition, active: bool) -> bool:
-    """Whether an active group stays active by the new quota, or an inactive one inactive."""
+    """Whether an active group stays active under the new quota, or an inactive group inactive."""
     if (was.over.name, was.roster, was.unknown) != (now.over.name, now.roster, now.unknown):
         return False
     pairs = ((was.quota.least, now.quota.least), (was.quota.fewer, now.quota.fewer))
@@ -59,7 +61,7 @@ def _stays(was: CountCondition, now: CountCondition, active: bool) -> bool:
 
 
 def refusal(was: CountCondition, now: CountCondition) -> str | None:
-    """Why a count cannot replace another one; `None` if it can."""
+    """Return the reason why a count cannot replace another one, or `None` if it can."""
     key_is_known = now.settled or now.roster is not None or not (now.within or now.forest)
     if key_is_known or _knows_groups(was, now):
         return None
@@ -69,6 +71,7 @@ def refusal(was: CountCondition, now: CountCondition) -> str | None:
 
 
 def _is_no_more(share: CountShare, other: CountShare) -> bool:
+    """Whether a share is certainly not larger than another share."""
     return share.of_all == other.of_all and share.amount <= other.amount
 
 
@@ -81,12 +84,12 @@ def preview(was: CountCondition, now: CountCondition) -> str:
 
 
 def is_preserved(was: CountCondition, now: CountCondition) -> bool:
-    """Whether active groups stay active, whatever the readings: the new count ends no sooner."""
+    """Whether active groups stay active, for any readings: the new count ends no sooner."""
     return _stays(was, now, active=True)
 
 
 def take_over(was: CountCondition, now: CountCondition, past: Past) -> TakeOver:
-    """Let a count consume the standings of its condition, and keep what follows from the old state."""
+    """Start a count with the standings of its condition and the groups that follow from the old state."""
     state = machine(now).initial()
     if _knows_groups(was, now):
         state.where.update(after_revision(machine(was), past.state, past.revised).where)

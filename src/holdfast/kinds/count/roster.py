@@ -1,4 +1,4 @@
-"""Expected members of a count, read from a CSV file beside the definition, each with its group."""
+"""Expected members of a count. A CSV file beside the definition lists them with their groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..checks import roster_rows
 from .syntax import DefineCount
 
 Member = tuple[str, tuple[str, ...] | str | None]
-"""A member, and the values or the region of the group that it belongs to."""
+"""A member, and the values or the region of its group."""
 
 
 def roster(
@@ -20,7 +20,10 @@ def roster(
     forest: Forest | None,
     folder: Folder,
 ) -> tuple[Member, ...] | None:
-    """Each expected member by its scope's label, with the group that it belongs to."""
+    """Return each expected member as the label of its scope, with its group; `None` without a roster.
+
+    `keys` are the keys of the counted condition, `within` the keys of groups.
+    """
     if statement.roster is None:
         return None
 

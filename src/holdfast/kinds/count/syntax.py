@@ -1,4 +1,4 @@
-"""The statement of counts: its node, its parser, its printer. A new clause needs a line in each."""
+"""The statement of counts: its class, parser and printer. A new clause needs a line in each."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DefineCount(DerivedStatement):
-    """``state Fire = at least 2 of Smoke within room until fewer than 1``: a number of scopes of a condition
-    is active at once.
+    """The statement ``state Fire = at least 2 of Smoke within room until fewer than 1``.
 
-    ``least`` and ``fewer`` are numbers, or percentages of the roster.
+    It defines a count of active scopes of a condition. ``least`` and ``fewer`` are numbers, or percentages of
+    the roster.
     """
 
     name: str
@@ -64,12 +64,13 @@ _SHARES = {Number(50, "%"): "half", Number(100, "%"): "all"}
 
 
 def show_count(tally: DefineCount) -> str:
-    """Print ``state Fire = at least 2 of Smoke within room``."""
+    """Return ``state Fire = at least 2 of Smoke within room`` as text."""
     quota = _SHARES.get(tally.least) or f"at least {show_expression(tally.least)}"
     return " ".join([f"state {label(tally.name)} = {quota} of {label(tally.over)}", *_tallying(tally)])
 
 
 def _tallying(tally: DefineCount) -> Iterator[str]:
+    """Yield the clauses of a count as text."""
     if tally.within:
         yield f"within {', '.join(map(label, tally.within))}"
     if tally.scope:

@@ -1,6 +1,6 @@
-"""Folds: many active siblings reported as the cell around them.
+"""Folds: many active siblings are reported as the cell around them.
 
-`machine.py` folds; `kinds/derived.py` has what it shares with other conditions over conditions.
+`machine.py` is the machine; `kinds/derived.py` has the part that all conditions over conditions share.
 """
 
 from ..kind import Kind, check_each, compile_each, explain_each

@@ -1,6 +1,6 @@
 """Check folds: the folded condition, the cells, the number of siblings.
 
-Checks that other kinds need too are in `kinds/checks.py`.
+Checks that other kinds also need are in `kinds/checks.py`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from .condition import FoldCondition
 from .syntax import DefineFold
 
 OWN = (Attribute("members", "int"), Attribute("outline", "text"), Attribute("into", "text"))
-"""The attributes that a fold adds to those of the event: the number of active members, the polygon around
-them, and for an end the cell that replaces it."""
+"""The attributes that a fold adds to those of the event.
+
+They are the number of active members, the polygon around them, and for an end the cell that replaces the
+ended name.
+"""
 
 DEEPEST = 32
 SQUARES = 4
@@ -24,7 +27,7 @@ SQUARES = 4
 
 
 def check_fold(statement: DefineFold, context: Context) -> FoldCondition:
-    """Check one fold."""
+    """Check one fold. Raise a `DefinitionError` if it has a mistake."""
     over = lasting_upstream(statement.over, context.conditions, statement.at, "Fold")
     most = _whole(statement.most, statement)
     if statement.side is not None and most >= SQUARES:
@@ -49,7 +52,8 @@ def check_fold(statement: DefineFold, context: Context) -> FoldCondition:
 
 
 def _sides(statement: DefineFold) -> tuple[float, ...]:
-    """The sides of squares in metres, the smallest first, each twice as long as the one before."""
+    """Return the sides of squares in metres, the smallest first. Each side is twice as long as the one
+    before."""
     if statement.side is None or statement.widest is None:
         return ()
     side, widest = statement.side, statement.widest

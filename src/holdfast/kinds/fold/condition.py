@@ -13,9 +13,11 @@ from ...model.topic import Topic
 
 @dataclass(frozen=True)
 class FoldCondition(Condition):
-    """A checked fold: ``over`` is the topic of the folded condition's derived events, ``topic`` the fold's
-    own output. A cell is active while more than ``most`` of its direct children are, until fewer than
-    ``fewer`` are; cells are regions, or squares with ``sides``, the smallest first.
+    """A checked fold.
+
+    ``over`` is the topic of the folded condition's derived events, ``topic`` the topic of the fold's own
+    events. A cell is active while more than ``most`` of its direct children are active, until fewer than
+    ``fewer`` are. Cells are regions, or squares with ``sides`` in metres, the smallest first.
     """
 
     kind: ClassVar[str] = "fold"

@@ -1,9 +1,9 @@
-"""Folds: where too many siblings are active, the cell around them is reported in their place.
+"""The machine of folds: if too many siblings are active, the cell around them is reported in their place.
 
-A member is a scope of the folded condition. It lies in a leaf, which is active while a member in it is;
-leaves lie in cells, and cells in cells. A cell is active while more than ``most`` of its direct children are,
-until fewer than ``fewer`` are. The largest active cells are reported, and the members outside of them:
-whatever enters this set starts, whatever leaves it ends.
+A member is a scope of the folded condition. It lies in a leaf, which is active while a member in it is
+active. Leaves lie in cells, and cells in larger cells. A cell is active while more than ``most`` of its
+direct children are active, until fewer than ``fewer`` are. The machine reports the largest active cells, and
+the members outside of them. A name that enters this set starts; a name that leaves it ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ...model.topic import Topic
 from ..derived import DerivedMachine
 
 Path = tuple[str, ...]
-"""The leaf in which a member lies, and the cells around it, the innermost first."""
+"""The leaf in which a member lies, and the cells around the leaf, the innermost first."""
 
 
 class FoldMember(msgspec.Struct):
@@ -38,8 +38,9 @@ class FoldMember(msgspec.Struct):
 
 
 class FoldCell(msgspec.Struct):
-    """The number of active members by direct child, all members in the cell, and whether the cell is
-    active.
+    """The members of a cell, and whether the cell is active.
+
+    ``inside`` has the number of active members by direct child, ``members`` all members in the cell.
     """
 
     inside: dict[str, int] = {}
@@ -48,8 +49,10 @@ class FoldCell(msgspec.Struct):
 
 
 class FoldState(msgspec.Struct):
-    """Active members, the cells around them, the reported names with their start and size, and the waiting
-    events.
+    """The state of a fold.
+
+    It has the active members, the cells around them, and the waiting events. ``reported`` has the reported
+    names with their start and size.
     """
 
     members: dict[str, FoldMember]
@@ -60,9 +63,11 @@ class FoldState(msgspec.Struct):
 
 @dataclass(frozen=True)
 class FoldMachine(DerivedMachine[FoldState]):
-    """The machine of one fold. Events of ``topic`` have status, scope and start in the attributes
-    ``columns``; ``paths`` returns the paths of the events of a batch, and ``corners`` the points of an event
-    for the outline. Names of cells start with ``CELL``, those of members with ``MEMBER``.
+    """The machine of one fold.
+
+    Events of ``topic`` have status, scope and start in the attributes ``columns``. ``paths`` returns the
+    paths of the events of a batch, and ``corners`` the points of an event for the outline. Names of cells
+    start with ``CELL``, names of members with ``MEMBER``.
     """
 
     topic: Topic
@@ -109,6 +114,7 @@ class FoldMachine(DerivedMachine[FoldState]):
         return state, self.in_order(left, causes, emitted)
 
     def _process(self, state: FoldState, event: Event, path: Path) -> Iterator[Transition]:
+        """Apply one derived event, whose member has the given path."""
         status, scope, _ = self.read(event)
         name = MEMBER + scope
         if status == "ingress" and name not in state.members:
@@ -119,6 +125,7 @@ class FoldMachine(DerivedMachine[FoldState]):
     # --- members and cells ---
 
     def _start(self, state: FoldState, name: str, member: FoldMember) -> Iterator[Transition]:
+        """Add a member, and yield the changes of reports."""
         state.members[name] = member
         child, *around = member.path
         for cell in around:
@@ -141,6 +148,7 @@ class FoldMachine(DerivedMachine[FoldState]):
             yield self._transition(state, member.event, reported, "joined", since)
 
     def _end(self, state: FoldState, name: str, event: Event) -> Iterator[Transition]:
+        """Remove a member, and yield the changes of reports."""
         reported = self._reported_name(state, name)
         child, *around = state.members.pop(name).path
         for cell in around:
@@ -167,16 +175,20 @@ class FoldMachine(DerivedMachine[FoldState]):
     # --- reports ---
 
     def _reported_name(self, state: FoldState, name: str, turned: Collection[str] = ()) -> str:
-        """The name under which a member is reported: the largest active cell around it, or its own; with
-        `turned`, as it was before these cells changed.
+        """Return the name under which a member is reported: the largest active cell around it, or its own
+        name.
+
+        With `turned`, return the name before these cells changed.
         """
         around = reversed(state.members[name].path[1:])
         return next((cell for cell in around if state.cells[cell].holds != (cell in turned)), name)
 
     def _reported_names(self, state: FoldState, names: Iterable[str], turned: Sequence[str] = ()) -> set[str]:
+        """Return the names under which members are reported."""
         return {self._reported_name(state, name, turned) for name in names}
 
     def _changes(self, state: FoldState, was: set[str], now: set[str], event: Event) -> Iterator[Transition]:
+        """Yield an end for each name that is no longer reported, and a start for each new name."""
         for name in sorted(was - now):
             since, _ = state.reported.pop(name)
             yield self._transition(state, event, name, "egress", since, self._into(state, name))
@@ -190,7 +202,7 @@ class FoldMachine(DerivedMachine[FoldState]):
                 yield self._transition(state, restarted, name, "ingress", member.event.time)
 
     def _into(self, state: FoldState, name: str) -> str | None:
-        """The cell that replaces a name which ends although its members stay active."""
+        """Return the cell that replaces a name which ends although its members stay active."""
         around = self._reported_names(state, _inside(state, name))
         into = around.pop() if len(around) == 1 else ""
         return into[1:] if into.startswith(CELL) else None
@@ -221,11 +233,11 @@ class FoldMachine(DerivedMachine[FoldState]):
 
 
 def _inside(state: FoldState, name: str) -> Collection[str]:
-    """The members in a cell, or the active member of that name."""
+    """Return the members in a cell, or the active member with this name."""
     if name in state.cells:
         return state.cells[name].members
     return (name,) if name in state.members else ()
 
 
 CELL, MEMBER = "#", "."
-"""Prefixes for the names of cells and of members, so that no member is mistaken for a cell."""
+"""Prefixes of the names of cells and of members. A member can therefore not be mistaken for a cell."""

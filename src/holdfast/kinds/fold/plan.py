@@ -1,7 +1,7 @@
-"""Operators of checked folds, the cells of their members, and their explanation.
+"""Operators of checked folds, the cells of their members, and the explanations of folds.
 
-They run one stage after the folded condition. To add another form of cells, add a function that returns
-paths.
+The operators run one stage after the folded condition. To add another form of cells, add a function that
+returns paths.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from .condition import FoldCondition
 from .machine import CELL, MEMBER, FoldMachine, Path
 
 Paths = Callable[[pa.RecordBatch], Sequence[Path]]
+"""A function that returns the path of each event of a batch."""
 
 
 def operator(condition: FoldCondition) -> Operator:
-    """The operator of a fold."""
+    """Return the operator of a fold."""
     return operator_over("fold", condition.name, machine(condition), meaning(condition))
 
 
 def machine(condition: FoldCondition) -> FoldMachine:
-    """The machine of a fold."""
+    """Return the machine of a fold."""
     own = tuple(attribute.name for attribute in OWN)
     return FoldMachine(
         topic=topic_of_condition(condition.over),
@@ -51,8 +52,9 @@ def machine(condition: FoldCondition) -> FoldMachine:
 
 
 def _through_regions(forest: Forest) -> Paths:
-    """A function that finds the path of each event of a batch: its scope, then the regions around it,
-    innermost first.
+    """Return a function that finds the path of each event of a batch.
+
+    A path is the scope of the event, then the regions around it, the innermost first.
     """
     scoping = columns.scoping((), forest)
 
@@ -68,8 +70,9 @@ def _through_regions(forest: Forest) -> Paths:
 
 
 def _of_regions(forest: Forest) -> Callable[[Event], Sequence[Point]]:
-    """A function that returns the location of an event, else the corners of the smallest region around it
-    that has a shape.
+    """Return a function that returns the points of an event.
+
+    These are its location or, without one, the corners of the smallest region around it that has a shape.
     """
 
     def found(event: Event) -> Sequence[Point]:
@@ -87,8 +90,9 @@ def _of_regions(forest: Forest) -> Callable[[Event], Sequence[Point]]:
 
 
 def _through_squares(sides: Sequence[float]) -> Paths:
-    """A function that finds the path of each event through half-open squares, the smallest first; without
-    coordinates there is none.
+    """Return a function that finds the path of each event through half-open squares, the smallest first.
+
+    An event without coordinates lies in no square.
     """
 
     def paths(batch: pa.RecordBatch) -> list[Path]:
@@ -108,18 +112,18 @@ def _through_squares(sides: Sequence[float]) -> Paths:
 
 
 def _members(batch: pa.RecordBatch) -> list[str]:
-    """The names of the members whose events are in a batch."""
+    """Return the names of the members whose events are in a batch."""
     return [MEMBER + scope_name(scope) for scope in values(batch.column(SCOPE))]
 
 
 def _square(side: float, low: Sequence[float]) -> str | None:
-    """The name of a square: its side and its corner."""
+    """Return the name of a square with its side and its corner; `None` if a coordinate is missing."""
     x, y = low
     return f"{CELL}{side:g} m at {x + 0.0:.12g},{y + 0.0:.12g}" if x - x == 0 and y - y == 0 else None
 
 
 def _of_squares(side: float) -> Callable[[Event], Sequence[Point]]:
-    """A function that returns the corners of the smallest square around an event."""
+    """Return a function that returns the corners of the smallest square around an event."""
 
     def found(event: Event) -> Sequence[Point]:
         x, y = (math.floor(c / side) * side for c in (*(event.location or ()), 0.0, 0.0)[:2])
@@ -129,7 +133,10 @@ def _of_squares(side: float) -> Callable[[Event], Sequence[Point]]:
 
 
 def meaning(condition: FoldCondition) -> str:
-    """A digest that is equal for folds with equal meaning; it includes the name, which their events have."""
+    """Return a digest that is equal for folds with equal meaning.
+
+    The name is part of the meaning, because it is the topic of the fold's events.
+    """
     cells = condition.forest, condition.sides
     return digest((condition.over, condition.topic, condition.most, condition.fewer, *cells))
 
@@ -138,7 +145,7 @@ def meaning(condition: FoldCondition) -> str:
 
 
 def describe(condition: FoldCondition) -> dict[str, str]:
-    """Describe the parts of a fold, for the comparison of revisions."""
+    """Return the parts of a fold as text, by name, for the comparison of revisions."""
     return {
         "state that is folded": condition.over.name,
         "folds": f"more than {condition.most} siblings",
@@ -148,7 +155,7 @@ def describe(condition: FoldCondition) -> dict[str, str]:
 
 
 def explain(condition: FoldCondition) -> Iterator[str]:
-    """Explain a fold, line by line."""
+    """Yield an explanation of a fold, line by line."""
     words = describe(condition)
     yield f"fold {condition.name} over {condition.over.name}, evaluated in the stage after it"
     yield f"  folds     {words['folds']} active: one notification for the cell replaces theirs"

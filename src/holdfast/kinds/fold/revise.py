@@ -1,5 +1,6 @@
-"""A revised fold consumes the standings of its condition again; the old state supplies the events that
-started its members.
+"""Revisions of folds: a revised fold consumes the standings of its condition again.
+
+The old state supplies the events that started its members.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from .plan import machine, operator
 
 
 def _with_members(was: FoldCondition, now: FoldCondition, past: Past) -> FoldState:
-    """The state of a new fold with the members of the old one, each with the event that started it."""
+    """Return the state of a new fold with the members of the old one, each with the event that started it."""
     new = machine(now)
     state = new.initial()
     if was.over != now.over:
@@ -30,7 +31,7 @@ def preview(was: FoldCondition, now: FoldCondition) -> str:
 
 
 def take_over(was: FoldCondition, now: FoldCondition, past: Past) -> TakeOver:
-    """Let a fold consume the standings of its condition."""
+    """Start a fold with the standings of its condition and the members of the old state."""
     return start_from_standings(operator(now), _with_members(was, now, past), now, past)
 
 

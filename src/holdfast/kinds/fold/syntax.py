@@ -1,4 +1,4 @@
-"""The statement of folds: its node, its parser, its printer. A new clause needs a line in each."""
+"""The statement of folds: its class, parser and printer. A new clause needs a line in each."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DefineFold(DerivedStatement):
-    """``fold Storm = Heat scope floors within building beyond 3``: report the surrounding cell in place of
-    more than 3 active siblings. Cells are regions, or squares such as ``cells 10 m within 160 m``.
+    """The statement ``fold Storm = Heat scope floors within building beyond 3``.
+
+    It reports the surrounding cell in place of more than 3 active siblings. Cells are regions, or squares
+    such as ``cells 10 m within 160 m``.
     """
 
     name: str
@@ -39,7 +41,7 @@ class DefineFold(DerivedStatement):
 
 
 def show_fold(fold: DefineFold) -> str:
-    """Print ``fold Storm = Heat scope floors within building beyond 3``."""
+    """Return ``fold Storm = Heat scope floors within building beyond 3`` as text."""
     cells = f"scope {show_levels(fold.scope)}"
     if fold.side is not None and fold.widest is not None:
         cells = f"cells {show_coordinate(fold.side)} m within {show_coordinate(fold.widest)} m"
@@ -65,7 +67,7 @@ def read_fold(parts: list[Any]) -> DefineFold:
 
 
 def _cells(node: Tree[Token]) -> tuple[float | None, float | None, Levels]:
-    """The sides of squares in metres, or the levels of regions."""
+    """Return the sides of squares in metres, or the levels of regions."""
     if node.data == "regions":
         return None, None, levels(node.children[0])
     side, widest = map(coordinate_of, node.children)

@@ -1,6 +1,6 @@
-"""Levels: nested states of one topic, of which the highest active one counts.
+"""Levels: nested states of one topic. The highest active state is the level of a scope.
 
-They consist of states: most of their checks, plans and revisions call those of `kinds/state`.
+Levels consist of states: most of their checks, plans and revisions call those of `kinds/state`.
 """
 
 from ..kind import Kind, caution_each, check_each, explain_each

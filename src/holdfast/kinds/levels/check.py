@@ -1,4 +1,4 @@
-"""Check levels: states of one topic in the same scopes, of which the highest active one is reported."""
+"""Check levels: states of one topic in the same scopes. The highest active state is reported."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .condition import LevelsCondition
 from .syntax import DefineLevels
 
 MOST = 64
-"""The attributes that levels add to those of the reading: the new level, and the level before."""
+"""The maximal number of levels of one statement."""
 
 
 def check_levels(statement: DefineLevels, context: Context) -> LevelsCondition:
-    """Check one statement."""
+    """Check one statement of levels. Raise a `DefinitionError` if it has a mistake."""
     seen: set[str] = set()
     for rung in statement.rungs:
         if rung.name in seen:
@@ -42,8 +42,9 @@ def check_levels(statement: DefineLevels, context: Context) -> LevelsCondition:
 
 
 def _require_beginning(statement: DefineLevels) -> None:
-    """Refuse initial values and delayed forgetting: a scope starts without a level, and a forgotten one is
-    forgotten at once.
+    """Raise a `DefinitionError` for an initial value, or for `unknown after` beside `forget after`.
+
+    A scope starts without a level, and a scope that becomes unknown is either stored or forgotten.
     """
     care = statement.rungs[0].care
     if care.initially != "off" or care.quietly:
@@ -59,7 +60,7 @@ def _require_beginning(statement: DefineLevels) -> None:
 
 
 def _output_topic(statement: DefineLevels, topic: Topic) -> Topic:
-    """The output topic: the reading, with the new level and the level before."""
+    """Return the topic of the levels' events: the reading with the new level and the level before."""
     for name in (LEVEL, BEFORE):
         if name in topic.by_name:
             message = f"topic '{topic.name}' has an attribute '{name}', which '{statement.name}' is to tell"
@@ -70,6 +71,6 @@ def _output_topic(statement: DefineLevels, topic: Topic) -> Topic:
 
 
 def cautions(statement: DefineLevels, checked: LevelsCondition, context: Context) -> Iterator[Caution]:
-    """Warn about states of levels that are probably mistakes."""
+    """Yield warnings about states of levels that are probably mistakes."""
     for rung, condition in zip(statement.rungs, checked.rungs, strict=True):
         yield from state.cautions(rung, condition, context)

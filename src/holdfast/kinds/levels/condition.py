@@ -16,7 +16,7 @@ from ..state.condition import AnyState
 
 @dataclass(frozen=True)
 class LevelsCondition(Condition):
-    """Checked levels, the lowest first; ``topic`` is their output."""
+    """Checked levels, the lowest first. ``topic`` is the topic of their events."""
 
     kind: ClassVar[str] = "levels"
     name: str
@@ -26,7 +26,7 @@ class LevelsCondition(Condition):
 
     @property
     def listens(self) -> tuple[Topic, ...]:
-        """The one topic of readings of all levels."""
+        """The only topic of readings, which all levels share."""
         return (self.rungs[0].topic,)
 
     @property

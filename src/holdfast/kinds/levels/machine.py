@@ -1,8 +1,9 @@
-"""Levels: states of one topic in the same scopes; the highest active one is the level of the scope.
+"""The machine of levels: states of one topic in the same scopes. The highest active state is the level of the
+scope.
 
 Each level is a state with its own bit in an inner machine. All transitions of inner machines at one event
 form at most one change of level, so an event is emitted once even if it skips levels. The level is known if
-the highest level that is certainly active is above all unknown ones.
+the highest level that is certainly active is above all unknown levels.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from ..state.toggle import ScopeKeys
 
 
 class Height(msgspec.Struct, array_like=True):
-    """The levels of one scope: ``word`` has the bits of active levels, ``began`` the time since any is
-    active, ``since`` that of the current level; ``unsure`` has the bits of unknown levels, and ``announced``
-    is the level that was last reported, while the level is unknown.
+    """The levels of one scope.
+
+    ``word`` has the bits of active levels, ``unsure`` the bits of unknown levels. ``began`` is the time since
+    which any level is active, ``since`` the start of the current level. ``announced`` is the level that was
+    last reported; it is used while the level is unknown.
     """
 
     word: int
@@ -40,7 +43,7 @@ class Height(msgspec.Struct, array_like=True):
 
     @property
     def known(self) -> bool:
-        """Whether the level is known."""
+        """Whether the level is certain, because no unknown level is above the highest certain level."""
         return not self.unsure or (self.word & ~self.unsure).bit_length() > self.unsure.bit_length()
 
     @property
@@ -50,8 +53,10 @@ class Height(msgspec.Struct, array_like=True):
 
 
 class LevelsState(NamedTuple):
-    """The states of the inner machines; ``heights`` has the scopes with an active or unknown level.
-    ``turned`` has the changed scopes if changes are tracked.
+    """The states of the inner machines, and the heights of scopes.
+
+    ``heights`` has the scopes with an active or unknown level. ``turned`` has the changed scopes if changes
+    are tracked.
     """
 
     inner: list[Any]
@@ -61,8 +66,10 @@ class LevelsState(NamedTuple):
 
 @dataclass(frozen=True)
 class LevelsMachine(Machine[LevelsState]):
-    """The machine of one statement. Condition ``k`` of inner machine ``i`` sets the bits ``bits[i][k]``;
-    ``names`` are those of the levels, the lowest first. Events of ``name`` have the new level and the level
+    """The machine of one statement of levels.
+
+    Condition ``k`` of inner machine ``i`` sets the bits ``bits[i][k]``. ``names`` are the names of the
+    levels, the lowest first. ``name`` is the topic of its events; they have the new level and the level
     before in `level_columns`. With ``forgets``, scopes are dropped when they become unknown.
     """
 
@@ -104,6 +111,11 @@ class LevelsMachine(Machine[LevelsState]):
         return state, self._level_changes(state, lambda machine, inner: machine.advance(inner, watermark))
 
     def step(self, state: LevelsState, batches: Batches, watermark: Instant) -> tuple[LevelsState, Emission]:
+        """Process a batch of each topic, then advance to the watermark.
+
+        A single inner machine runs in columns. Several inner machines process one event after the other,
+        because their transitions at one event form one change.
+        """
         if len(self.inside) == 1:
             state.inner[0], emission = self.inside[0].step(state.inner[0], batches, watermark)
             emitted = transitions(self.topics, emission)
@@ -126,7 +138,7 @@ class LevelsMachine(Machine[LevelsState]):
     def _level_changes(
         self, state: LevelsState, move: Callable[[Machine[Any], Any], tuple[Any, list[Transition]]]
     ) -> list[Transition]:
-        """Run a function on each inner machine; return its transitions as changes of level."""
+        """Run a function on each inner machine; return the resulting changes of level."""
         emitted: list[Transition] = []
         for i, machine in enumerate(self.inside):
             state.inner[i], inner_transitions = move(machine, state.inner[i])
@@ -138,7 +150,8 @@ class LevelsMachine(Machine[LevelsState]):
         return self._changes_of(state, emitted)
 
     def _renumber(self, inside: int, transitions: Iterable[Transition]) -> Iterable[Transition]:
-        """Renumber the transitions of an inner machine, so that numbers are unique among all."""
+        """Return the transitions of inner machine ``inside`` with numbers that are unique among all inner
+        machines."""
         if not inside:
             return transitions
         before = sum(map(len, self.bits[:inside]))
@@ -146,12 +159,11 @@ class LevelsMachine(Machine[LevelsState]):
 
     @cached_property
     def _bits(self) -> list[int]:
+        """The bits of each condition, by its unique number."""
         return [bit for bits in self.bits for bit in bits]
 
     def _changes_of(self, state: LevelsState, transitions: Iterable[Transition]) -> list[Transition]:
-        """Group transitions of inner machines by event and scope, and convert each group to a change of
-        level.
-        """
+        """Return transitions of inner machines as changes of level, one for each event and scope."""
         out: list[Transition] = []
         together: list[Transition] = []
         for transition in transitions:
@@ -165,8 +177,9 @@ class LevelsMachine(Machine[LevelsState]):
         return [*out, *self._apply(state, together)] if together else out
 
     def _apply(self, state: LevelsState, together: list[Transition]) -> Iterator[Transition]:
-        """Apply the transitions of one scope at one event; yield a transition if the level changes, or
-        whether it is known.
+        """Apply the transitions of one scope at one event.
+
+        Yield a transition if the level changes, or if it becomes known or unknown.
         """
         (event, _, scope, _, _), heights = together[0], state.heights
         if state.turned is not None:
@@ -215,7 +228,7 @@ class LevelsMachine(Machine[LevelsState]):
         return Transition(self.with_level(event, *way), status, scope, since, 0)
 
     def with_level(self, event: Event, high: int, low: int) -> Event:
-        """The event of a change from level `low` to `high`."""
+        """Return the event of a change from level `low` to level `high`; level 0 means none."""
         level_values = {
             name: self.names[level - 1] if level else None
             for name, level in zip(self.level_columns, (high, low), strict=True)
@@ -229,7 +242,8 @@ class LevelsMachine(Machine[LevelsState]):
     # --- single scopes ---
 
     def replace_scopes(self, state: LevelsState, other: LevelsState, keys: ScopeKeys) -> LevelsState:
-        """Replace some scopes by those of another state; all inner machines must be `DurationMachine`."""
+        """Replace the scopes `keys` by those of another state. All inner machines must be
+        `DurationMachine`."""
         for i, machine in enumerate(self.inside):
             assert isinstance(machine, DurationMachine)
             state.inner[i] = machine.replace_scopes(state.inner[i], other.inner[i], keys)
@@ -238,12 +252,12 @@ class LevelsMachine(Machine[LevelsState]):
         return state
 
     def keys(self, state: LevelsState) -> list[str]:
-        """The keys of all scopes with state; all inner machines must be `DurationMachine`."""
+        """Return the keys of all scopes with state. All inner machines must be `DurationMachine`."""
         found: list[str] = state.inner[0].keys.all().to_pylist()
         return found
 
     def readable_scope(self, key: str) -> str | None:
-        """The label of a scope's key; all inner machines must be `DurationMachine`."""
+        """Return the label of a scope's key. All inner machines must be `DurationMachine`."""
         first = self.inside[0]
         assert isinstance(first, DurationMachine)
         return first.readable_scope(key)
@@ -322,17 +336,17 @@ class LevelsMachine(Machine[LevelsState]):
 
 
 class _StoredLevels(msgspec.Struct, array_like=True):
-    """The states of inner machines and the levels of scopes, as bytes."""
+    """The format of snapshots: the states of inner machines as bytes, and the levels of scopes."""
 
     inner: list[bytes]
     heights: list[tuple[str | None, Height]]
 
 
 _LevelsDelta = tuple[list[bytes], list[tuple[str | None, Height | None]]]
-"""The deltas of inner machines, and the levels of changed scopes."""
+"""The format of deltas: the deltas of inner machines, and the levels of changed scopes."""
 
 
 def _is_further(last: Transition, transition: Transition) -> bool:
-    """Whether a transition belongs to the same event and scope as the last one, with a later condition."""
+    """Whether a transition belongs to the same event and scope as the last one and has a later condition."""
     follows = transition.condition > last.condition and transition.scope == last.scope
     return follows and transition.event.order == last.event.order

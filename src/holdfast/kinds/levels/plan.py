@@ -1,4 +1,4 @@
-"""Operators of checked levels, whose inner machines are those of states, and their explanation."""
+"""Operators of checked levels, whose inner machines are those of states, and the explanations of levels."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from .machine import LevelsMachine
 
 
 def operators(levels: Iterable[LevelsCondition], topics: Sequence[Topic] = ()) -> list[Operator]:
-    """One operator for each statement."""
+    """Return one operator for each statement of levels."""
     return [_operator(level, topics) for level in levels]
 
 
 def _operator(condition: LevelsCondition, topics: Sequence[Topic]) -> Operator:
+    """Return the operator of levels, with an inner machine for plain states and one for each other state."""
     rungs = [replace(rung, delivery=condition.delivery) for rung in condition.rungs]
     toggles, durations = split(rungs)
     inside = plan_toggle.operators(toggles, topics)
@@ -50,14 +51,17 @@ def _operator(condition: LevelsCondition, topics: Sequence[Topic]) -> Operator:
 
 
 def meaning(condition: LevelsCondition) -> str:
-    """A digest that is equal for levels with equal meaning; it includes the name, which their events have."""
+    """Return a digest that is equal for levels with equal meaning.
+
+    The name is part of the meaning, because it is the topic of the levels' events.
+    """
     rungs = [replace(rung, delivery=condition.delivery) for rung in condition.rungs]
     names, meanings = [rung.name for rung in rungs], list(map(plan_toggle.meaning, rungs))
     return digest((condition.topic, names, meanings))
 
 
 def describe(condition: LevelsCondition) -> dict[str, str]:
-    """Describe the parts of levels, for the comparison of revisions."""
+    """Return the parts of levels as text, by name, for the comparison of revisions."""
     rungs = {f"level {rung.name}": _pair(rung) for rung in condition.rungs}
     first = condition.rungs[0]
     return {
@@ -70,7 +74,7 @@ def describe(condition: LevelsCondition) -> dict[str, str]:
 
 
 def _further(condition: LevelsCondition) -> Iterator[tuple[str, str]]:
-    """Describe scopes, tables and no-data clauses, if there are any."""
+    """Yield tables, scopes and no-data clauses as text, each with its name."""
     for rung in condition.rungs:
         yield from ((what, text) for what, text in filter_words(rung).items() if what.startswith("table "))
     first = condition.rungs[0]
@@ -82,6 +86,7 @@ def _further(condition: LevelsCondition) -> Iterator[tuple[str, str]]:
 
 
 def _pair(rung: AnyState) -> str:
+    """Return the predicates of a level as text, with their minimum durations."""
     holds = (rung.care.enter, rung.care.exit) if isinstance(rung, DurationCondition) else (None, None)
     ends = ((rung.enter, holds[0]), (rung.exit, holds[1]))
     return f"[{'; '.join(show_expression(op) + (show_hold(hold) if hold else '') for op, hold in ends)}]"

@@ -1,7 +1,7 @@
-"""Revised levels carry over their scopes, level by level.
+"""Revisions of levels: they carry over their scopes, level by level.
 
-A level is active or inactive as far as that follows from any of the levels that ran, whatever their names, or
-from the latest reading; else it is unknown. The level of a scope is known where no higher one is unknown.
+The state of a level may follow from any of the levels that ran, regardless of their names, or from the latest
+reading. Otherwise the level is unknown. The level of a scope is known if no higher level is unknown.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from .plan import operators
 
 
 def revisable(condition: LevelsCondition) -> LevelsCondition:
-    """Return the levels with inner states that can be unknown."""
+    """Return the levels in a form in which inner states can be unknown."""
     return replace(condition, rungs=tuple(map(with_duration, condition.rungs)))
 
 
 def states(condition: LevelsCondition) -> tuple[DurationCondition, ...]:
-    """The inner states, under names that are unique."""
+    """Return the inner states, with names that are unique."""
     return tuple(replace(with_duration(r), name=f"{condition.name}.{r.name}") for r in condition.rungs)
 
 
 def refusal(was: LevelsCondition, now: LevelsCondition) -> str | None:
-    """Why levels cannot carry over the state of others; `None` if they can."""
+    """Return the reason why levels cannot carry over the state of other levels, or `None` if they can."""
     reasons = (revise.refusal(before, after) for before in was.rungs for after in now.rungs)
     return next((why for why in reasons if why is not None), None)
 
 
 def is_preserved(was: LevelsCondition, now: LevelsCondition) -> bool:
-    """Whether scopes stay at their levels, whatever the readings."""
+    """Whether scopes stay at their levels, for any readings."""
     same = [rung.name for rung in was.rungs] == [rung.name for rung in now.rungs]
     pairs = zip(was.rungs, now.rungs, strict=False)
     return same and all(revise.prospects(*pair) == (True, True) for pair in pairs)
 
 
 def preview(was: LevelsCondition, now: LevelsCondition) -> str:
-    """Describe in words the effect of a revision on the scopes of levels."""
+    """Return as text the effect of a revision on the scopes of levels."""
     before = {rung.name: rung for rung in was.rungs}
     effects = []
     for rung in now.rungs:
@@ -97,7 +97,7 @@ class KnownLevel(NamedTuple):
 
 
 def _ran(was: LevelsCondition, past: Past) -> Iterator[PreviousState]:
-    """The inner states of the levels that ran, each with its stored state."""
+    """Yield the inner states of the levels that ran, each with its stored state."""
     machine = past.operator.machine
     assert isinstance(machine, LevelsMachine)
     for number, rung in enumerate(states(was)):
@@ -111,7 +111,8 @@ def _ran(was: LevelsCondition, past: Past) -> Iterator[PreviousState]:
 def _move(
     machine: LevelsMachine, state: Any, key: str, before: KnownLevel, event: Event
 ) -> Iterator[Transition]:
-    """Set the height of a scope from the inner states; yield a transition if its level changes."""
+    """Set the height of a scope from the inner states. Yield a transition if the level of the scope
+    changes."""
     flags = []
     for inner in state.inner:
         code = inner.keys.code(key)

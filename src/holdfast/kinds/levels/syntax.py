@@ -1,4 +1,4 @@
-"""The statement of levels: its node, its parser, its printer. Clauses are those of states."""
+"""The statement of levels: its class, parser and printer. Its clauses are those of states."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from ..state.syntax import tables as tables_of_state
 
 @dataclass(frozen=True, slots=True)
 class DefineLevels(ConditionStatement):
-    """``levels Heat on Temperature: warn […; …], alarm […; …] per source``: states of one topic in the same
-    scopes, of which the highest active one is the level.
+    """The statement ``levels Heat on Temperature: warn […; …], alarm […; …] per source``.
+
+    It defines states of one topic in the same scopes, the lowest first. The highest active state is the
+    level.
     """
 
     name: str
@@ -35,6 +37,7 @@ class DefineLevels(ConditionStatement):
 
 
 def read_levels(parts: list[Any]) -> DefineLevels:
+    """Parse ``levels Heat on Temperature: warn […; …], alarm […; …] per source``."""
     name, topic, *nodes = parts
     rungs = [node.children for node in nodes if node.data == "rung"]
     clauses = [node for node in nodes if node.data != "rung"]
@@ -44,7 +47,7 @@ def read_levels(parts: list[Any]) -> DefineLevels:
 
 
 def show_levels_statement(statement: DefineLevels) -> str:
-    """Print ``levels Heat on Temperature: warn […; …], alarm […; …] per source``."""
+    """Return ``levels Heat on Temperature: warn […; …], alarm […; …] per source`` as text."""
     name, rungs = statement.name, statement.rungs
     rungs_text = ", ".join(f"{rung.name} {show_predicates(rung)}" for rung in rungs)
     return " ".join([f"levels {label(name)} on {rungs[0].topic}: {rungs_text}", *show_clauses(rungs[0])])

@@ -1,6 +1,6 @@
-"""Mutes: notifications of a condition are withheld for a while.
+"""Mutes: they withhold notifications of a condition for a time.
 
-`machine.py` withholds them; `kinds/derived.py` has what it shares with other conditions over conditions.
+`machine.py` is the machine; `kinds/derived.py` has the part that all conditions over conditions share.
 """
 
 from ..kind import Kind, compile_each, explain_each

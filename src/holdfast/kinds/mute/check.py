@@ -1,6 +1,6 @@
 """Check mutes: the muted conditions, the causes, and that no condition mutes itself.
 
-Checks that other kinds need too are in `kinds/checks.py`.
+Checks that other kinds also need are in `kinds/checks.py`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from .condition import Cause, ClockCause, MuteCondition, ParentCause, StormCause
 from .syntax import Beyond, DefineMute, During, While
 
 OWN = (Attribute("missed", "int"), Attribute("scopes", "int"), Attribute("holding", "int"))
-"""The attributes of a summary: intervals that were never reported, the number of their scopes, and how
-many are active now."""
+"""The attributes of a summary.
+
+They are the number of intervals that were never reported, the number of their scopes, and how many of these
+are active now.
+"""
 
 
 def check(statements: Sequence[DefineMute], context: Context) -> list[MuteCondition]:
-    """One condition for each muted condition, with all its causes."""
+    """Check statements and return one condition for each muted condition, with all its causes."""
     known = context.conditions
     together: dict[str, list[DefineMute]] = {}
     for statement in statements:
@@ -35,12 +38,12 @@ def check(statements: Sequence[DefineMute], context: Context) -> list[MuteCondit
 
 
 def _require_no_circle(statements: Sequence[DefineMute]) -> None:
-    """Refuse conditions that mute one another in a circle."""
+    """Raise a `DefinitionError` if conditions mute one another in a cycle."""
     above: dict[str, list[str]] = {}
     for statement in statements:
         if isinstance(statement.cause, While):
             above.setdefault(statement.target, []).append(statement.cause.parent)
-    for statement in reversed(statements):  # the last one closes the circle
+    for statement in reversed(statements):  # the last statement closes the cycle
         path = [str(statement.target)]
         waiting = [(path, parent) for parent in above.get(statement.target, ())]
         while waiting:
@@ -55,6 +58,7 @@ def _require_no_circle(statements: Sequence[DefineMute]) -> None:
 
 
 def _check_mute(target: Condition, statements: Sequence[DefineMute], context: Context) -> MuteCondition:
+    """Check the statements that mute the condition `target`."""
     at = statements[0].at
     if len(target.output_topics) > 1:
         message = f"'{target.name}' tells readings of several topics, which cannot be muted together"
@@ -73,6 +77,7 @@ def _check_mute(target: Condition, statements: Sequence[DefineMute], context: Co
 
 
 def _cause(statement: DefineMute, topic: Topic, known: Mapping[str, Condition]) -> Cause:
+    """Check the cause of one statement."""
     match statement.cause:
         case During(spans, zone, at):
             try:
@@ -89,6 +94,8 @@ def _cause(statement: DefineMute, topic: Topic, known: Mapping[str, Condition]) 
 
 
 def _parent(parent: Condition, at: Place | None, topic: Topic) -> ParentCause:
+    """Check a cause `while`. The parent must last, and the muted condition must have its keys as
+    attributes."""
     if parent.momentary:
         message = f"'{parent.name}' is over as it starts, so nothing is muted while it holds"
         raise DefinitionError(message, at, hint="Name a state, which lasts.")

@@ -1,6 +1,6 @@
 """Checked mutes: one condition for each muted condition, with all its causes.
 
-A new cause needs a class here, a case in `check.py`, and one in `plan.py` and `machine.py`.
+A new cause needs a class here, and a case in each of `check.py`, `plan.py` and `machine.py`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from ...model.topic import Topic
 
 @dataclass(frozen=True)
 class ClockCause:
-    """A mute by the clock."""
+    """A cause of a mute: the notifications are withheld during a schedule."""
 
     schedule: Schedule
 
 
 @dataclass(frozen=True)
 class ParentCause:
-    """A mute while a condition is active: the topic of its derived events, and the shared scope as keys or
-    regions.
+    """A mute while another condition, the parent, is active.
+
+    ``topic`` is the topic of the parent's derived events. ``keys`` or ``forest`` determine the scope that
+    both conditions share.
     """
 
     topic: Topic
@@ -37,7 +39,7 @@ class ParentCause:
 
 @dataclass(frozen=True)
 class StormCause:
-    """A mute while more than ``most`` scopes that agree in some attributes are active."""
+    """A mute while more than ``most`` scopes that agree in the attributes ``within`` are active."""
 
     most: int
     within: tuple[str, ...]
@@ -48,8 +50,10 @@ Cause = ClockCause | ParentCause | StormCause
 
 @dataclass(frozen=True)
 class MuteCondition(Condition):
-    """A checked mute of a condition, with all causes: ``over`` is the topic of its derived events,
-    ``output_topic`` that of the notifications that pass, ``topic`` that of summaries.
+    """A checked mute of a condition, with all causes.
+
+    ``over`` is the topic of the muted condition's derived events, ``output_topic`` the topic of notifications
+    that pass. ``topic`` is the topic of summaries.
     """
 
     kind: ClassVar[str] = "mute"

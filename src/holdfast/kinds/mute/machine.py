@@ -1,8 +1,9 @@
-"""Mutes: notifications of a condition are withheld during a schedule, another condition or a storm.
+"""The machine of mutes: it withholds notifications of a condition during a schedule, another condition or a
+storm.
 
-Only delivery is affected, never evaluation. When a mute ends, the state of each scope is reported as it is
-then, and a summary counts the intervals that were withheld completely. All events of one timestamp are
-processed together, so that a condition that starts with its parent is not reported before it.
+A mute affects only delivery, never evaluation. When it ends, the present state of each scope is reported, and
+a summary counts the intervals that were withheld completely. All events of one timestamp are processed
+together, so that a condition that starts with its parent is not reported before the parent.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ from ..derived import DerivedMachine
 from .condition import ClockCause
 
 Key = Callable[[Event], str | None]
+"""A function that returns the label of the scope that an event lies in, or `None`."""
 
 _MOVED = frozenset(("raised", "lowered", "revised"))
-"""Statuses of levels that change from one to another."""
+"""Statuses of changes from one level to another, and of revisions."""
 
 
 @dataclass(frozen=True)
 class MuteWhile:
-    """Muted while the condition of ``topic`` is active in the scope that ``key`` finds for an event."""
+    """A cause: the condition of ``topic`` is active in the scope that ``key`` returns for an event."""
 
     topic: Topic
     key: Key
@@ -39,7 +41,8 @@ class MuteWhile:
 
 @dataclass(frozen=True)
 class MuteBeyond:
-    """Muted while more than ``most`` scopes with the same ``key`` are active."""
+    """A cause: more than ``most`` scopes with the same ``key`` are active. ``shown`` converts a key to its
+    label."""
 
     most: int
     key: Key
@@ -50,9 +53,11 @@ Cause = ClockCause | MuteWhile | MuteBeyond
 
 
 class Scope(msgspec.Struct):
-    """The state of one scope: whether it is active and since when (``on``, ``since``), the state that was
-    last reported (``believed``, ``announced``), its key for each cause, and what is withheld: the last event,
-    its status and time, and the number of intervals.
+    """The state of one scope of a muted condition.
+
+    ``on`` and ``since`` say whether it is active and since when. ``believed`` and ``announced`` are the state
+    that was last reported. ``keys`` has its key for each cause. ``last``, ``status`` and ``at`` describe the
+    last withheld event, and ``gone`` counts the withheld intervals.
     """
 
     keys: list[str | None]
@@ -67,13 +72,15 @@ class Scope(msgspec.Struct):
 
     @property
     def is_idle(self) -> bool:
+        """Whether the scope is inactive and nothing is withheld, so that its state can be dropped."""
         return not (self.on or self.believed or self.last)
 
 
 class MuteState(msgspec.Struct):
-    """Scopes that are active, reported as active, or withheld; for each cause the active parents, or the
-    number of active siblings; the waiting events; the watermark; and the next end of a schedule that
-    withholds something.
+    """The state of a mute.
+
+    ``scopes`` are active, reported as active, or withheld. ``counts`` has for each cause the active parents,
+    or the numbers of active siblings. ``end`` is the next end of a schedule that withholds an event.
     """
 
     scopes: dict[str, Scope]
@@ -85,8 +92,10 @@ class MuteState(msgspec.Struct):
 
 @dataclass(frozen=True)
 class MuteMachine(DerivedMachine[MuteState]):
-    """The machine of one muted condition. Events of ``topic`` have status, scope and start in the attributes
-    ``columns``. Notifications that pass are events of ``output_topic``, summaries are events of ``name``.
+    """The machine of one muted condition.
+
+    Events of ``topic`` have status, scope and start in the attributes ``columns``. Notifications that pass
+    are events of ``output_topic``; summaries are events of ``name``.
     """
 
     topic: Topic
@@ -120,6 +129,7 @@ class MuteMachine(DerivedMachine[MuteState]):
         return state.waiting.add(event, rank) is not None
 
     def advance(self, state: MuteState, watermark: Instant) -> tuple[MuteState, list[Transition]]:
+        """Advance to the watermark: process waiting events and the ends of schedules, in order of time."""
         if watermark != NEVER:
             state.latest = max(state.latest, watermark)
         bound = watermark if watermark in (BEGINNING, NEVER) else watermark - self.wait
@@ -151,6 +161,7 @@ class MuteMachine(DerivedMachine[MuteState]):
             yield from self._process(state, event)
 
     def _process(self, state: MuteState, event: Event) -> Iterator[Transition]:
+        """Apply one event of the muted condition or of a parent."""
         status, name = str(event.attributes[self.columns[0]]), event.attributes[self.columns[1]]
         if event.topic != self.topic.name:
             yield from self._of_parent(state, event)
@@ -178,7 +189,7 @@ class MuteMachine(DerivedMachine[MuteState]):
             state.scopes.pop(key, 0)
 
     def _now(self, state: MuteState, event: Event) -> Instant:
-        """The time at which an event is processed: its own, or the watermark if it is late."""
+        """Return the time at which an event is processed: its own time, or the watermark if it is late."""
         return max(event.time, state.waiting.until)
 
     def _turn(self, state: MuteState, scope: Scope, event: Event) -> None:
@@ -196,6 +207,7 @@ class MuteMachine(DerivedMachine[MuteState]):
                     del state.counts[i][key]
 
     def _hold_back(self, state: MuteState, scope: Scope, event: Event, status: str) -> None:
+        """Withhold an event, and update the next end of a schedule."""
         scope.gone += status == "atomic" or (status == "egress" and not scope.believed)
         if status not in ("known", "unknown") or scope.status not in _MOVED:
             scope.status = status
@@ -204,7 +216,7 @@ class MuteMachine(DerivedMachine[MuteState]):
         state.end = end if state.end is None else state.end if end is None else min(end, state.end)
 
     def _ends(self, scope: Scope) -> Instant | None:
-        """The end of the schedule that withholds a scope."""
+        """Return the end of the schedule that withholds a scope, or `None`."""
         schedules = (cause.schedule for cause in self.causes if isinstance(cause, ClockCause))
         ends = (schedule.ends(scope.at) for schedule in schedules if schedule.is_on(scope.at))
         return min((end for end in ends if end != NEVER), default=None)
@@ -212,8 +224,9 @@ class MuteMachine(DerivedMachine[MuteState]):
     def _storms(
         self, state: MuteState, before: list[bool], scope: Scope, event: Event, *, also: bool
     ) -> Iterator[Transition]:
-        """Report a storm that starts; release the scopes of one that ends, including the current scope if
-        ``also`` is set, because it is not reported by itself.
+        """Report a storm that starts; release the scopes of a storm that ends.
+
+        The current scope is released only if ``also`` is set, because otherwise it is reported by itself.
         """
         for i, (cause, key) in enumerate(zip(self.causes, scope.keys, strict=True)):
             if not isinstance(cause, MuteBeyond) or (now := self._is_storm(state, i, scope)) == before[i]:
@@ -226,6 +239,7 @@ class MuteMachine(DerivedMachine[MuteState]):
                 yield from self._release(state, at, is_there)
 
     def _of_parent(self, state: MuteState, event: Event) -> Iterator[Transition]:
+        """Apply an event of a parent. The end of a parent releases the scopes that it withheld."""
         status, key, _ = self.read(event)
         for i, cause in enumerate(self.causes):
             if not isinstance(cause, MuteWhile) or cause.topic.name != event.topic:
@@ -236,12 +250,14 @@ class MuteMachine(DerivedMachine[MuteState]):
                 yield from self._release(state, self._now(state, event), partial(_is_there, i, key))
 
     def _is_storm(self, state: MuteState, cause: int, scope: Scope) -> bool:
+        """Whether more siblings of a scope are active than a cause allows."""
         beyond, key = self.causes[cause], scope.keys[cause]
         if not isinstance(beyond, MuteBeyond) or key is None:
             return False
         return state.counts[cause].get(key, 0) > beyond.most
 
     def _is_muted(self, state: MuteState, scope: Scope, at: Instant) -> bool:
+        """Whether any cause withholds a scope at a time."""
         for i, (cause, key) in enumerate(zip(self.causes, scope.keys, strict=True)):
             match cause:
                 case ClockCause(schedule) if schedule.is_on(at):
@@ -255,13 +271,15 @@ class MuteMachine(DerivedMachine[MuteState]):
     # --- release ---
 
     def release_unmuted(self, state: MuteState, was: MuteMachine, at: Instant) -> list[Transition]:
-        """Release the scopes that are no longer muted after a revision, and report storms that start because
-        of it.
+        """Release the scopes that are no longer muted after a revision.
+
+        Also report storms that start because of the revision. `was` is the machine before the revision.
         """
         now = max(at, state.waiting.until)
         return [*self._raise(state, was, now), *self._release(state, now, lambda _scope: True)]
 
     def _raise(self, state: MuteState, was: MuteMachine, at: Instant) -> Iterator[Transition]:
+        """Yield summaries for storms that start because a revision allows fewer siblings."""
         for cause, before, counts in zip(self.causes, was.causes, state.counts, strict=True):
             if isinstance(cause, MuteBeyond) and isinstance(before, MuteBeyond):
                 for key, count in sorted(counts.items()):
@@ -270,7 +288,8 @@ class MuteMachine(DerivedMachine[MuteState]):
                         yield self._summary(event, at, cause.shown(key), (0, count, count))
 
     def _release(self, state: MuteState, at: Instant, concerned: Callable[[Scope], bool]) -> list[Transition]:
-        """Report the scopes among `concerned` that are no longer muted."""
+        """Report the scopes among `concerned` that are no longer muted, and a summary of their withheld
+        intervals."""
         out: list[Transition] = []
         gone = scopes = 0
         last: Event | None = None
@@ -297,7 +316,7 @@ class MuteMachine(DerivedMachine[MuteState]):
         return out
 
     def _caught_up(self, scope: Scope, at: Instant, shown: str | None) -> Iterator[Transition]:
-        """Yield the notifications after which the reported state of a scope is its real one."""
+        """Yield the notifications that bring the reported state of a scope up to its real state."""
         assert scope.last is not None
         now = replace(scope.last, time=at)
         if scope.on != scope.believed:
@@ -311,6 +330,7 @@ class MuteMachine(DerivedMachine[MuteState]):
         return Transition(self.derive(event, self.output_topic), status, scope, since, 0)
 
     def _summary(self, event: Event, at: Instant, scope: str | None, totals: Sequence[int]) -> Transition:
+        """Return a summary with the given totals, in the order of the attributes `own`."""
         attributes = dict(zip(self.own, totals, strict=True))
         summary = Event(self.name, at, event.source, attributes, event.sequence)
         return Transition(summary, "summary", scope, None, 0)

@@ -1,4 +1,5 @@
-"""Operators of checked mutes and their explanation. They run one stage after the muted condition."""
+"""Operators of checked mutes, and the explanations of mutes. The operators run one stage after the muted
+condition."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from .machine import Cause, Key, MuteBeyond, MuteMachine, MuteWhile
 
 
 def operator(condition: MuteCondition) -> Operator:
-    """The operator of a muted condition."""
+    """Return the operator of a mute."""
     return replace(
         operator_over("mute", condition.name, machine(condition), meaning(condition)),
         presentation=Presentation(aliases={condition.name: condition.target}),
@@ -28,7 +29,7 @@ def operator(condition: MuteCondition) -> Operator:
 
 
 def machine(condition: MuteCondition) -> MuteMachine:
-    """The machine of a mute."""
+    """Return the machine of a mute."""
     return MuteMachine(
         topic=topic_of_condition(condition.over),
         name=condition.topic.name,
@@ -41,6 +42,7 @@ def machine(condition: MuteCondition) -> MuteMachine:
 
 
 def _cause(cause: ClockCause | ParentCause | StormCause) -> Cause:
+    """Return a checked cause in the form that the machine uses."""
     match cause:
         case ClockCause():
             return cause
@@ -52,7 +54,7 @@ def _cause(cause: ClockCause | ParentCause | StormCause) -> Cause:
 
 
 def _key(keys: Levels, forest: Forest | None) -> Key:
-    """A function that returns the label of the scope that an event of a condition lies in."""
+    """Return a function that computes the label of the scope that an event of a condition lies in."""
     group = group_of(keys, forest)
 
     def key(event: Event) -> str | None:
@@ -63,7 +65,7 @@ def _key(keys: Levels, forest: Forest | None) -> Key:
 
 
 def meaning(condition: MuteCondition) -> str:
-    """A digest that is equal for mutes with equal meaning."""
+    """Return a digest that is equal for mutes with equal meaning."""
     return digest((condition.target, condition.over, condition.causes, condition.wait))
 
 
@@ -71,7 +73,7 @@ def meaning(condition: MuteCondition) -> str:
 
 
 def describe(condition: MuteCondition) -> dict[str, str]:
-    """Describe the parts of a mute, for the comparison of revisions."""
+    """Return the parts of a mute as text, by name, for the comparison of revisions."""
     causes = {f"cause {i}": _in_words(cause) for i, cause in enumerate(condition.causes, 1)}
     windows = {
         f"schedule {i}": digest(cause.schedule.windows)[:12]
@@ -82,6 +84,7 @@ def describe(condition: MuteCondition) -> dict[str, str]:
 
 
 def _in_words(cause: ClockCause | ParentCause | StormCause) -> str:
+    """Return a cause as text, for explanations and for the comparison of revisions."""
     match cause:
         case ClockCause(schedule):
             return f"by the clock of {schedule.zone}, {len(schedule.windows)} windows"

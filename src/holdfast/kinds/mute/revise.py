@@ -1,5 +1,6 @@
-"""A revised mute carries over which scopes are active and withheld; notifications that are no longer withheld
-are emitted at once.
+"""Revisions of mutes: a revised mute carries over the active and the withheld scopes.
+
+Notifications that are no longer withheld are emitted at once.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from .plan import operator
 
 
 def refusal(was: MuteCondition, now: MuteCondition) -> str | None:
-    """Why a mute cannot carry over the state of another one; `None` if it can."""
+    """Return the reason why a mute cannot carry over the state of another one, or `None` if it can."""
     if list(map(_place, was.causes)) != list(map(_place, now.causes)):
         return "it depends on other parents or siblings, whose active scopes are not known"
     return None if was.over.name == now.over.name else "it is of another condition"
 
 
 def _place(cause: Cause) -> object:
-    """How a cause groups scopes; a change of it makes the stored counts useless."""
+    """Return the way in which a cause groups scopes. If it changes, the stored counts cannot be used."""
     match cause:
         case ClockCause():
             return "clock"
@@ -34,12 +35,12 @@ def preview(_was: object, _now: object) -> str:
 
 
 def is_preserved(_was: object, _now: object) -> bool:
-    """Whether active scopes stay active: a mute changes only who is notified."""
+    """Whether active scopes stay active. This is always so, because a mute changes only notifications."""
     return True
 
 
 def take_over(_was: MuteCondition, now: MuteCondition, past: Past) -> TakeOver:
-    """Carry over the state of the mute of the same name."""
+    """Carry over the state of the mute with the same name."""
     new, ran = operator(now), past.operator.machine
     assert isinstance(new.machine, MuteMachine) and isinstance(ran, MuteMachine)
     state = new.machine.load(ran.dump(past.state))

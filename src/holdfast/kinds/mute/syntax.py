@@ -1,4 +1,5 @@
-"""The statement of mutes: its nodes, its parser, its printer. A new cause needs a case in each."""
+"""The statement of mutes: its classes, parser and printer. A new cause needs a class and a case in parser and
+printer."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class During:
-    """``during "Sat 00:00 – Mon 06:00" in "Europe/Berlin"``."""
+    """The cause ``during "Sat 00:00 – Mon 06:00" in "Europe/Berlin"``: a schedule."""
 
     spans: str
     zone: str | None = None
@@ -27,14 +28,14 @@ class During:
 
 @dataclass(frozen=True, slots=True)
 class While:
-    """``while Parent``: while another condition holds."""
+    """The cause ``while Parent``: another condition is active."""
 
     parent: str
 
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """``beyond 5 within floor``: while more than 5 scopes of a floor are active."""
+    """The cause ``beyond 5 within floor``: more than 5 scopes of a floor are active."""
 
     most: Number
     within: tuple[str, ...] = ()
@@ -42,7 +43,8 @@ class Beyond:
 
 @dataclass(frozen=True, slots=True)
 class DefineMute(Statement):
-    """``mute Child while Parent ordered 30 s``: withhold the notifications of a condition."""
+    """The statement ``mute Child while Parent ordered 30 s``. It withholds the notifications of a
+    condition."""
 
     target: str
     cause: During | While | Beyond
@@ -63,7 +65,7 @@ class DefineMute(Statement):
 
 
 def show_mute(mute: DefineMute) -> str:
-    """Print ``mute Child while Parent``."""
+    """Return a mute, such as ``mute Child while Parent``, as text."""
     wait = f" ordered {show_duration(mute.wait)}" if mute.wait else ""
     return f"mute {label(mute.target)} {_show_cause(mute.cause)}{wait}"
 
@@ -80,7 +82,8 @@ def _show_cause(cause: During | While | Beyond) -> str:
 
 
 def read_mute(parts: list[Any]) -> DefineMute:
-    """Parse ``mute Warm during …``, ``mute Child while Parent``, ``mute Warm beyond 5 within floor``."""
+    """Parse a mute: ``mute Warm during …``, ``mute Child while Parent``, or ``mute Warm beyond 5 within
+    floor``."""
     target, cause, wait = parts
     return DefineMute(word_of(target), _cause(cause), 0 if wait is None else duration(wait), place(target))
 

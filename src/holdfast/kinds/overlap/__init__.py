@@ -1,6 +1,6 @@
-"""Overlaps: conditions that are active at once, or follow one another in time.
+"""Overlaps: conditions that are active at the same time, or that follow one another in time.
 
-`machine.py` relates intervals; `kinds/derived.py` has what it shares with other conditions over conditions.
+`machine.py` is the machine; `kinds/derived.py` has the part that all conditions over conditions share.
 """
 
 from ..kind import Kind, check_each, compile_each, explain_each

@@ -1,6 +1,7 @@
-"""Check correlations of conditions: the conditions, their relation in time, the output topic.
+"""Check overlaps, which are correlations of conditions: the conditions, their relation in time, the output
+topic.
 
-Checks that other kinds need too are in `kinds/checks.py`.
+Checks that other kinds also need are in `kinds/checks.py`.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ _MAY_BE_MOMENTS = {
     "starts": (True, False),
     "ends": (True, False),
 }
-"""For each relation which of its two conditions may be momentary."""
+"""For each relation, whether the first and the second condition may be momentary."""
 
 
 def check_overlap(statement: DefineOverlap, context: Context) -> OverlapCondition:
-    """Check one correlation of conditions."""
+    """Check one overlap. Raise a `DefinitionError` if it has a mistake."""
     over = [upstream(name, context.conditions, place_of(name, statement.at)) for name in statement.over]
     _refuse_unclear(statement, over)
     topics = tuple(Topic(condition.name, condition.topic.attributes) for condition in over)
@@ -56,6 +57,7 @@ def check_overlap(statement: DefineOverlap, context: Context) -> OverlapConditio
 
 
 def _refuse_unclear(statement: DefineOverlap, over: Sequence[Condition]) -> None:
+    """Raise a `DefinitionError` for a clause that does not fit the relation or the conditions."""
     at, relation = statement.at, statement.relation
     for i, name in enumerate(statement.over):
         if name in statement.over[:i]:
@@ -85,7 +87,7 @@ _SAID = {
 
 
 def _output_topic(name: str, topics: Sequence[Topic], per: Sequence[str]) -> Topic:
-    """The output topic: for each condition its scope, its start and its end."""
+    """Return the topic of an overlap's events, with the scope, the start and the end of each condition."""
     scope_attributes = [topics[0].by_name[key] for key in per]
     for label in (label for topic in topics for label in labels(topic.name)):
         taken = {attribute.name for attribute in scope_attributes}
@@ -96,6 +98,6 @@ def _output_topic(name: str, topics: Sequence[Topic], per: Sequence[str]) -> Top
 
 
 def labels(name: str) -> tuple[str, str, str]:
-    """The attributes for a condition: its scope, its start, its end."""
+    """Return the names of the attributes for a condition: its scope, its start, its end."""
     word = re.sub(r"\W", "_", name)
     return word, f"{word}_start", f"{word}_end"

@@ -1,4 +1,4 @@
-"""A checked correlation of conditions: the result of `check.py`, from which plans and machines are made."""
+"""A checked overlap: the result of `check.py`, from which plans and machines are made."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ...model.topic import Topic
 
 @dataclass(frozen=True)
 class OverlapCondition(Condition):
-    """A checked correlation of conditions.
+    """A checked overlap, which is a correlation of conditions.
 
-    ``over`` are the topics of their derived events; ``topic`` is its own output. Intervals are related if
-    they agree in the attributes ``per``; ``settled`` says whether the keys of all conditions determine these.
-    ``near`` is in metres.
+    ``over`` are the topics of the conditions' derived events; ``topic`` is the topic of its own events.
+    Intervals are related if they agree in the attributes ``per``; ``settled`` is true if the keys of all
+    conditions determine these attributes. ``near`` is in metres, ``within`` in microseconds.
     """
 
     kind: ClassVar[str] = "overlap"
@@ -39,7 +39,7 @@ class OverlapCondition(Condition):
 
     @property
     def momentary(self) -> bool:
-        """Whether it ends as it starts: only ``overlapping`` has a duration."""
+        """Whether the overlap ends as it starts. Only ``overlapping`` has a duration."""
         return self.relation != "overlapping"
 
     @property

@@ -1,8 +1,8 @@
-"""Correlations of conditions: intervals that overlap or follow one another, near in time and space.
+"""The machine of overlaps: intervals that overlap or follow one another, near in time and space.
 
-The machine consumes starts and ends of conditions, never readings. It stores active intervals; of ended ones
-only the last of each scope, as long as another may still relate to it. All events of one timestamp are
-processed together.
+The machine consumes starts and ends of conditions, never readings. It stores active intervals. Of ended
+intervals it stores only the last one of each scope, as long as another interval may still relate to it. All
+events of one timestamp are processed together.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ from ...model.topic import Topic
 from ..derived import DerivedMachine
 
 Cell = tuple[str | None, tuple[int, ...]]
+"""The key of an interval, and its cell in the grid."""
 AXES = 3
-"""The number of coordinates by which locations are indexed; further ones still count for distances."""
+"""The number of coordinates by which locations are indexed. Distances use all coordinates."""
 
 
 class ActiveInterval(msgspec.Struct, frozen=True):
-    """An interval of a scope: its start and location, the key that related intervals share with the
-    attributes it consists of, and its end if it has one.
+    """An interval of a scope: its start, its location, and its end if it has ended.
+
+    ``key`` is the key that related intervals share; ``per`` has the attributes of which it consists.
     """
 
     start: Instant
@@ -47,7 +49,10 @@ class ActiveInterval(msgspec.Struct, frozen=True):
 
 
 class IntervalShelf:
-    """Intervals of one condition, one for each scope, indexed by key, location, and start or end."""
+    """An index of intervals of one condition, one for each scope.
+
+    It finds intervals by key, location, and start or (if ``ended``) end.
+    """
 
     def __init__(self, near: float, ended: bool) -> None:
         self.near, self.ended = near, ended
@@ -56,7 +61,7 @@ class IntervalShelf:
         self.times: list[tuple[Instant, str]] = []
 
     def put(self, scope: str, interval: ActiveInterval) -> None:
-        """Add an interval in the place of an earlier one of its scope."""
+        """Add an interval. It replaces an earlier interval of its scope."""
         self.pop(scope)
         self.by_scope[scope] = interval
         entry = (self._time_of(interval), scope)
@@ -65,7 +70,7 @@ class IntervalShelf:
             insort(self.times, entry)
 
     def pop(self, scope: str) -> ActiveInterval | None:
-        """Remove and return the interval of a scope."""
+        """Remove and return the interval of a scope, or return `None`."""
         interval = self.by_scope.pop(scope, None)
         if interval is not None:
             entry, cell = (self._time_of(interval), scope), self._cell(interval)
@@ -77,13 +82,15 @@ class IntervalShelf:
         return interval
 
     def forget(self, until: Instant) -> None:
-        """Drop the intervals that ended before or at a time."""
+        """Drop the intervals that ended at or before a time. Requires ``ended``."""
         while self.times and self.times[0][0] <= until:
             self.pop(self.times[0][1])
 
     def found(self, of: ActiveInterval, low: Instant, high: Instant) -> Iterator[tuple[str, ActiveInterval]]:
-        """Yield the intervals near another one that start, or have ended, after ``low`` and before
-        ``high``.
+        """Yield the scopes and intervals near another interval, with a start between ``low`` and ``high``,
+        exclusive.
+
+        If the index is of ended intervals, the end is compared instead of the start.
         """
         square = _square(of.at, self.near)
         steps = product((-1, 0, 1), repeat=len(square)) if of.key is not None else ()
@@ -97,6 +104,7 @@ class IntervalShelf:
                     yield scope, interval
 
     def _time_of(self, interval: ActiveInterval) -> Instant:
+        """Return the time by which an interval is indexed."""
         return interval.end if self.ended else interval.start
 
     def _cell(self, interval: ActiveInterval) -> Cell:
@@ -104,12 +112,14 @@ class IntervalShelf:
 
 
 def _remove(entries: list[tuple[Instant, str]], entry: tuple[Instant, str]) -> None:
+    """Remove an entry from a sorted list."""
     del entries[bisect_left(entries, entry)]
 
 
 def _square(at: Point | None, near: float) -> tuple[int, ...]:
-    """The cell of a grid twice as wide as the maximal distance, so that rounding cannot lead beyond the next
-    cell.
+    """Return the cell of a point in a grid.
+
+    The cells are twice as wide as the maximal distance, so that rounding cannot lead beyond the next cell.
     """
     if near == math.inf or at is None:
         return ()
@@ -117,7 +127,10 @@ def _square(at: Point | None, near: float) -> tuple[int, ...]:
 
 
 def distance(p: Point | None, q: Point | None) -> float:
-    """The distance of two points; a coordinate that only one of them has counts as 0 for the other."""
+    """Return the distance of two points; infinite if a point is missing.
+
+    A coordinate that only one point has counts as 0 for the other point.
+    """
     if p is None or q is None:
         return math.inf
     size = max(len(p), len(q))
@@ -125,8 +138,9 @@ def distance(p: Point | None, q: Point | None) -> float:
 
 
 class OverlapStep(NamedTuple):
-    """A start, an end, or both, of a scope of a condition at one timestamp; fields are in the order of
-    processing.
+    """A start, an end, or both, of a scope of a condition at one timestamp.
+
+    The fields are in the order by which steps are sorted.
     """
 
     starts: bool
@@ -140,9 +154,8 @@ class OverlapStep(NamedTuple):
 
 @dataclass
 class OverlapState:
-    """For each condition its active intervals, and ended ones that may still be related; and the waiting
-    events.
-    """
+    """The state of an overlap: for each condition its active intervals, and ended ones that may still be
+    related."""
 
     holds: list[IntervalShelf]
     over: list[IntervalShelf]
@@ -150,6 +163,8 @@ class OverlapState:
 
 
 class _StoredOverlaps(msgspec.Struct):
+    """The format of snapshots: active and ended intervals of each condition by scope, and waiting events."""
+
     holds: list[dict[str, ActiveInterval]]
     over: list[dict[str, ActiveInterval]]
     waiting: PendingEvents
@@ -157,9 +172,11 @@ class _StoredOverlaps(msgspec.Struct):
 
 @dataclass(frozen=True)
 class OverlapMachine(DerivedMachine[OverlapState]):
-    """The machine of one correlation. Events of ``members`` have status, scope and start in the attributes
-    ``columns``; ``groups`` return the key that related intervals share. Its own events have for each member
-    the scope and both ends, in attributes named by ``labels``.
+    """The machine of one overlap.
+
+    Events of ``members`` have status, scope and start in the attributes ``columns``. ``groups`` return the
+    key that related intervals share. Its own events have for each member the scope and both ends, in
+    attributes named by ``labels``.
     """
 
     members: tuple[Topic, ...]
@@ -188,8 +205,10 @@ class OverlapMachine(DerivedMachine[OverlapState]):
     def step(
         self, state: OverlapState, batches: Batches, watermark: Instant
     ) -> tuple[OverlapState, Emission]:
-        """Events of several topics are merged by the latest time before each, so that late events stay in
-        their place: standings consumed at a start carry the time of that start.
+        """Process a batch of each topic, then advance to the watermark.
+
+        Events of several topics are merged by the latest time before each event, so that late events stay in
+        their position. Standings consumed at a start carry the time of that start.
         """
         dated: list[list[tuple[Instant, Event]]] = []
         for topic, batch in batches.items():
@@ -203,8 +222,9 @@ class OverlapMachine(DerivedMachine[OverlapState]):
     # --- one timestamp ---
 
     def process(self, state: OverlapState, events: Sequence[Event]) -> Iterator[Transition]:
-        """Process the events of one timestamp. Ends come before starts: an interval that ends when another
-        starts does not overlap it.
+        """Process the events of one timestamp.
+
+        Ends come before starts: an interval that ends when another starts does not overlap it.
         """
         at = max(event.time for event in events)
         steps = list(filter(None, map(self._step_of, events)))
@@ -220,6 +240,7 @@ class OverlapMachine(DerivedMachine[OverlapState]):
         yield from self._decide(state, at, ended, began)
 
     def _step_of(self, event: Event) -> OverlapStep | None:
+        """Return a derived event as a step, or `None` if it neither starts nor ends an interval."""
         status, *_ = self.read(event)
         starts, ends = status in ("ingress", "atomic"), status in ("egress", "atomic")
         if not (starts or ends):
@@ -228,12 +249,13 @@ class OverlapMachine(DerivedMachine[OverlapState]):
         return OverlapStep(starts, event.source, event.sequence, member, name, ends, event)
 
     def member_of(self, event: Event) -> tuple[int, str]:
-        """The number of the condition of a derived event, and its scope."""
+        """Return the number of the condition of a derived event, and its scope."""
         return list(self.topics).index(event.topic), self.read(event)[1]
 
     def _lasting(self, state: OverlapState, turns: Sequence[OverlapStep]) -> Iterator[OverlapStep]:
-        """Reduce the steps of one timestamp to those that remain: a scope that starts and ends at the same
-        time has not been active, unless its condition is momentary.
+        """Yield the steps of one timestamp that remain.
+
+        A scope that starts and ends at the same time has not been active, unless its condition is momentary.
         """
         ends: dict[tuple[int, str], OverlapStep] = {}
         starts: dict[tuple[int, str], OverlapStep] = {}
@@ -249,6 +271,7 @@ class OverlapMachine(DerivedMachine[OverlapState]):
         yield from (*ends.values(), *starts.values())
 
     def _interval(self, turn: OverlapStep) -> ActiveInterval:
+        """Return the interval that a step starts."""
         event = turn.event
         at = event.location if event.location and all(map(math.isfinite, event.location)) else None
         end = event.time if turn.ends else NEVER
@@ -256,7 +279,7 @@ class OverlapMachine(DerivedMachine[OverlapState]):
         return ActiveInterval(event.time, at, self.groups[turn.member](event), per, end)
 
     def _end(self, state: OverlapState, turn: OverlapStep) -> ActiveInterval | None:
-        """End an interval, and store it if others may still relate to it."""
+        """End an interval and return it. Store it if others may still relate to it."""
         if turn.starts:
             interval: ActiveInterval | None = self._interval(turn)
         else:
@@ -268,6 +291,7 @@ class OverlapMachine(DerivedMachine[OverlapState]):
         return interval
 
     def _began(self, state: OverlapState, turn: OverlapStep) -> ActiveInterval | None:
+        """Start an interval and return it; return `None` if its scope is already active."""
         shelf = state.holds[turn.member]
         if turn.scope in shelf.by_scope:
             return None
@@ -279,6 +303,7 @@ class OverlapMachine(DerivedMachine[OverlapState]):
     # --- overlapping intervals ---
 
     def _together(self, state: OverlapState, turn: OverlapStep) -> Iterator[Transition]:
+        """Yield the combinations of active intervals that a step starts or ends."""
         interval = self._end(state, turn) if turn.ends else self._began(state, turn)
         for chosen in () if interval is None else self._choices(state, {turn.member: (turn.scope, interval)}):
             since = max(member.start for _, member in chosen) if turn.ends else None
@@ -287,7 +312,8 @@ class OverlapMachine(DerivedMachine[OverlapState]):
     def _choices(
         self, state: OverlapState, fixed: dict[int, tuple[str, ActiveInterval]]
     ) -> Iterator[list[tuple[str, ActiveInterval]]]:
-        """Yield all combinations with one active interval of each other condition, near to one another."""
+        """Yield all combinations with one active interval of each other condition. All intervals are near one
+        another."""
         if len(fixed) == len(self.members):
             yield [fixed[i] for i in range(len(self.members))]
             return
@@ -298,11 +324,13 @@ class OverlapMachine(DerivedMachine[OverlapState]):
                 yield from self._choices(state, {**fixed, free: (scope, interval)})
 
     def _starting_near(self, interval: ActiveInterval) -> tuple[Instant, Instant]:
+        """Return the bounds, exclusive, between which intervals near another interval start."""
         if self.within is None:
             return BEGINNING, NEVER
         return interval.start - self.within, interval.start + self.within
 
     def _are_near(self, a: ActiveInterval, b: ActiveInterval) -> bool:
+        """Whether two intervals are near one another in time and space."""
         low, high = self._starting_near(a)
         return low < b.start < high and (self.near == math.inf or distance(a.at, b.at) < self.near)
 
@@ -332,8 +360,10 @@ class OverlapMachine(DerivedMachine[OverlapState]):
     def _ends_with(
         self, state: OverlapState, turn: OverlapStep, interval: ActiveInterval
     ) -> Iterator[tuple[str, ActiveInterval]]:
-        """Yield the intervals that ended together with one and started before or after it, as the relation
-        requires; ends at one timestamp are reported with the first condition.
+        """Yield the intervals that ended together with `interval`, and that started before or after it as
+        ``ends`` requires.
+
+        Of ends at one timestamp, the pair is reported with the first condition.
         """
         is_first, width = turn.member == 0, self.within or 1
         others, end = state.over[1 - turn.member], interval.end
@@ -344,7 +374,8 @@ class OverlapMachine(DerivedMachine[OverlapState]):
                 yield scope, other
 
     def _second(self, a: ActiveInterval) -> tuple[Instant, Instant]:
-        """The bounds between which the second interval must start, when the first one ends before it."""
+        """Return the bounds, exclusive, between which the second interval must start if the first one ends
+        before it."""
         width = NEVER if self.within is None else self.within
         match self.relation:
             case "overlaps":
@@ -358,6 +389,7 @@ class OverlapMachine(DerivedMachine[OverlapState]):
     def _pairs(
         self, turn: OverlapStep, interval: ActiveInterval, others: Iterator[tuple[str, ActiveInterval]]
     ) -> Iterator[Transition]:
+        """Yield a transition for each pair of `interval` with one of `others`."""
         for other in list(others):
             pair = [(turn.scope, interval), other]
             yield self._emit(turn.event, pair[:: 1 if turn.member == 0 else -1], "atomic", None)
@@ -380,6 +412,7 @@ class OverlapMachine(DerivedMachine[OverlapState]):
     # --- snapshots ---
 
     def active(self, state: OverlapState) -> list[tuple[int, str | None, Instant]]:
+        """Return the active combinations; only the relation `overlapping` has any."""
         if self.relation != "overlapping":
             return []
         return [

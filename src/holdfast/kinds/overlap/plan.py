@@ -1,6 +1,5 @@
-"""Operators of checked correlations of conditions and their explanation. They run one stage after these
-conditions.
-"""
+"""Operators of checked overlaps, and the explanations of overlaps. The operators run one stage after the
+conditions."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from .machine import OverlapMachine
 
 
 def operator(condition: OverlapCondition) -> Operator:
-    """The operator of an overlap."""
+    """Return the operator of an overlap."""
     scoping = columns.scoping((condition.per,) if condition.per else ())
 
     def shard_keys(_topic: str, batch: pa.RecordBatch) -> Keys:
@@ -33,7 +32,7 @@ def operator(condition: OverlapCondition) -> Operator:
 
 
 def machine(condition: OverlapCondition) -> OverlapMachine:
-    """The machine of a correlation of conditions."""
+    """Return the machine of an overlap."""
     return OverlapMachine(
         members=tuple(map(topic_of_condition, condition.over)),
         name=condition.name,
@@ -48,7 +47,7 @@ def machine(condition: OverlapCondition) -> OverlapMachine:
 
 
 def _readable_scope(scopes: Sequence[str]) -> str | None:
-    """The scopes of related conditions with a comma between them; a scope that contains a comma is quoted.
+    """Return the scopes of related conditions, separated by commas. A scope that contains a comma is quoted.
 
     >>> _readable_scope(["s1", "s2"]), _readable_scope(["s1", "lab,3"]), _readable_scope(["", ""])
     ('s1,s2', 's1,"lab,3"', None)
@@ -57,8 +56,9 @@ def _readable_scope(scopes: Sequence[str]) -> str | None:
 
 
 def meaning(condition: OverlapCondition) -> str:
-    """A digest that is equal for overlaps with equal meaning; it includes the name, which their events
-    have.
+    """Return a digest that is equal for overlaps with equal meaning.
+
+    The name is part of the meaning, because it is the topic of the overlap's events.
     """
     limits = condition.within, condition.near
     return digest((condition.over, condition.topic, condition.relation, *limits, condition.per))
@@ -68,7 +68,7 @@ def meaning(condition: OverlapCondition) -> str:
 
 
 def describe(condition: OverlapCondition) -> dict[str, str]:
-    """Describe the parts of a correlation of conditions, for the comparison of revisions."""
+    """Return the parts of an overlap as text, by name, for the comparison of revisions."""
     return {
         "conditions": ", ".join(topic.name for topic in condition.over),
         "relation": condition.relation,
@@ -79,7 +79,7 @@ def describe(condition: OverlapCondition) -> dict[str, str]:
 
 
 def explain(condition: OverlapCondition) -> Iterator[str]:
-    """Explain a correlation of conditions, line by line."""
+    """Yield an explanation of an overlap, line by line."""
     names = [topic.name for topic in condition.over]
     yield f"correlation {condition.name} of {', '.join(names)}, evaluated in the stage after them"
     if condition.momentary:

@@ -1,5 +1,6 @@
-"""A revised overlap consumes the standings of its conditions again; the old state supplies the intervals that
-have ended.
+"""Revisions of overlaps: a revised overlap consumes the standings of its conditions again.
+
+The old state supplies the intervals that have ended.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from .plan import machine, operator
 
 
 def _start(was: OverlapCondition, now: OverlapCondition, state: OverlapState) -> OverlapState:
-    """The state of a new overlap before it consumes standings: ended intervals of the old one, and pending
-    events with the intervals that they end.
+    """Return the state of a new overlap before it consumes standings.
+
+    It has the ended intervals of the old state, its waiting events, and the intervals that these events end.
     """
     run, ran = machine(now), machine(was)
     new = run.initial()
@@ -38,7 +40,7 @@ def _start(was: OverlapCondition, now: OverlapCondition, state: OverlapState) ->
 
 
 def refusal(was: OverlapCondition, now: OverlapCondition) -> str | None:
-    """Why an overlap cannot replace another one; `None` if it can."""
+    """Return the reason why an overlap cannot replace another one, or `None` if it can."""
     if now.near != math.inf:
         return "where active scopes started is not known"
     if now.per and not now.settled:
@@ -50,7 +52,7 @@ def refusal(was: OverlapCondition, now: OverlapCondition) -> str | None:
 
 
 def _conditions_with_ended_intervals(condition: OverlapCondition) -> set[str]:
-    """The conditions whose ended intervals the machine stores."""
+    """Return the conditions whose ended intervals the machine stores."""
     match condition.relation:
         case "before":
             return {condition.over[0].name}
@@ -60,7 +62,7 @@ def _conditions_with_ended_intervals(condition: OverlapCondition) -> set[str]:
 
 
 def preview(was: OverlapCondition, now: OverlapCondition) -> str:
-    """Describe in words the effect of a revision on active scopes."""
+    """Return as text the effect of a revision on active scopes."""
     if not _conditions_with_ended_intervals(now):
         return "it consumes the active scopes again"
     text = "it consumes the active scopes again, and keeps the intervals that have ended"
@@ -69,13 +71,13 @@ def preview(was: OverlapCondition, now: OverlapCondition) -> str:
 
 
 def is_preserved(was: OverlapCondition, now: OverlapCondition) -> bool:
-    """Whether active scopes stay active as long as their conditions do."""
+    """Whether active scopes stay active as long as their conditions are active."""
     same = (was.over, was.per, was.relation, was.near) == (now.over, now.per, now.relation, now.near)
     return same and was.within == now.within
 
 
 def take_over(was: OverlapCondition, now: OverlapCondition, past: Past) -> TakeOver:
-    """Let an overlap consume the standings of its conditions, and keep the ended intervals."""
+    """Start an overlap with the standings of its conditions and the ended intervals of the old state."""
     return start_from_standings(operator(now), _start(was, now, past.state), now, past)
 
 

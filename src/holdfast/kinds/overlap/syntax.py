@@ -1,4 +1,4 @@
-"""The statement of overlaps: its node, its parser, its printer. A new clause needs a line in each."""
+"""The statement of overlaps: its class, parser and printer. A new clause needs a line in each."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ from ...model.unit import UNITS
 
 @dataclass(frozen=True, slots=True)
 class DefineOverlap(DerivedStatement):
-    """``correlate Danger = Smoke, DoorOpen overlapping within 30 s, 50 m per room``: conditions that are
-    active at once, or whose intervals are in one of Allen's relations; ``near`` is in metres.
+    """The statement ``correlate Danger = Smoke, DoorOpen overlapping within 30 s, 50 m per room``.
+
+    It relates conditions that are active at the same time, or whose intervals are in one of Allen's
+    relations. ``near`` is in metres, ``within`` in microseconds.
     """
 
     name: str
@@ -44,9 +46,8 @@ class DefineOverlap(DerivedStatement):
 
 
 def read_overlap(parts: list[Any]) -> DefineOverlap:
-    """Parse ``correlate … = Smoke, DoorOpen overlapping …``; without a name it is named after its
-    conditions.
-    """
+    """Parse ``correlate … = Smoke, DoorOpen overlapping …``. Without a name, the overlap is named after its
+    conditions."""
     name, aligned, first, second, level = parts
     words = [as_token(part) for part in parts_of(aligned)]
     relation = _RELATIONS.get(aligned.data) or str(words.pop(1))
@@ -66,7 +67,7 @@ _RELATIONS = {"overlapping": "overlapping", "within_other": "during"}
 
 
 def _distances(nodes: list[Any]) -> tuple[Duration | None, float | None]:
-    """The maximal distances in time and in space (metres)."""
+    """Return the maximal distance in time (microseconds) and in space (metres)."""
     within, near = None, None
     for node in nodes:
         unit = number_of(as_tree(node).children).unit
@@ -81,7 +82,7 @@ def _distances(nodes: list[Any]) -> tuple[Duration | None, float | None]:
 
 
 def show_align(statement: DefineOverlap) -> str:
-    """Print ``correlate Danger = Smoke, DoorOpen overlapping within 30 s, 50 m per room``."""
+    """Return ``correlate Danger = Smoke, DoorOpen overlapping within 30 s, 50 m per room`` as text."""
     names = list(map(label, statement.over))
     relation = statement.relation
     text = f"{', '.join(names)} overlapping" if relation == "overlapping" else f" {relation} ".join(names)

@@ -30,7 +30,7 @@ _METRE, _TIME = UNITS["m"], UNITS["s"]
 
 @dataclass(frozen=True)
 class RelationContext:
-    """The names that statements about relations may use."""
+    """The topics, parameters, groups and routes to which statements about relations may refer."""
 
     topics: Mapping[str, Topic]
     parameters: Parameters

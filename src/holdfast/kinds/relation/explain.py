@@ -24,13 +24,13 @@ _MEASURES = {
     "best": "which sum is the least",
 }
 SPEEDS = {"walking": 1.4, "cycling": 5.0, "driving": 14.0}
-"""Speeds in metres per second."""
+"""The speeds for which `explain` estimates messages, in metres per second."""
 NAMED = 6
 """The maximal number of sources that are listed by name."""
 
 
 def explain_on_spark(relations: Iterable[RelationCondition]) -> Iterator[Iterator[str]]:
-    """Explain every relation on Spark, line by line."""
+    """Yield an explanation of each relation on Spark, line by line."""
     for relation in relations:
         (operator,) = operators([relation])
         shards = "sources that are tied, over however many ties, by a hash (crc32) of the first"
@@ -40,7 +40,7 @@ def explain_on_spark(relations: Iterable[RelationCondition]) -> Iterator[Iterato
 
 
 def describe(condition: RelationCondition) -> dict[str, str]:
-    """Describe the parts of a relation, for the comparison of revisions."""
+    """Return the parts of a relation as text, by name, for the comparison of revisions."""
     relation = condition.relation
     return {
         "who is watched": str(relation.ties or relation.roaming),
@@ -54,7 +54,7 @@ def describe(condition: RelationCondition) -> dict[str, str]:
 
 
 def explain(condition: RelationCondition) -> Iterator[str]:
-    """Explain a relation, line by line."""
+    """Yield an explanation of a relation, line by line."""
     relation, error = condition.relation, ""
     if relation.accuracy:
         error = f", give or take '{relation.accuracy}': only what is certain counts"
@@ -110,7 +110,10 @@ def show_range(bounds: ReadingRange) -> str:
 
 
 def _round(bound: float) -> float:
-    """Undo the rounding of a strict bound: the adjacent float, if it has fewer digits."""
+    """Return the bound as it was written, given a bound that may be the float next to a strict bound.
+
+    Of the bound and its neighbours, the number with the fewest digits is returned.
+    """
     adjacent = (math.nextafter(bound, side) for side in (math.inf, -math.inf))
     return min(bound, *adjacent, key=lambda number: len(repr(number)))
 
@@ -143,7 +146,7 @@ def _overlay(condition: RelationCondition) -> Iterator[str]:
 
 
 def _homes(relation: Relation) -> str:
-    """Return a text that says at which brokers agents start, and how many."""
+    """Return a text with the brokers at which agents start, and the number of agents."""
     beside: Counter[str] = Counter()
     for tie in relation.ties or ():
         terms = [term.member.source for term_list in tie.terms for term in term_list]

@@ -109,7 +109,7 @@ class RelationMachine(CarryOverMachine):
 
     @cached_property
     def layout(self) -> TieLayout:
-        """The layout of the declared ties."""
+        """The layout of the declared ties, in the form that the kernel requires."""
         if isinstance(self.relation.ties, Pairs):
             numbers, named = self.member_numbers, self._sides(self.relation.ties)
             sides = [[numbers[slot, source] for source in sources] for slot, sources in named]
@@ -157,6 +157,11 @@ class RelationMachine(CarryOverMachine):
     # --- readings ---
 
     def react(self, state: RelationState, event: Event) -> tuple[RelationState, list[Transition]]:
+        """Store one reading until the watermark has passed it.
+
+        A reading that the watermark has already passed is emitted as late or, with `late apply`, processed at
+        once.
+        """
         state.latest = max(state.latest, event.time)
         emitted: list[Transition] = []
         for number, slot in enumerate(self.slots):
@@ -193,6 +198,7 @@ class RelationMachine(CarryOverMachine):
     def step(
         self, state: RelationState, batches: Batches, watermark: Instant
     ) -> tuple[RelationState, Emission]:
+        """Store the readings of a batch of each topic, then advance to the watermark."""
         late: list[Transition] = []
         for topic, batch in batches.items():
             at = latest_time(batch)
@@ -297,7 +303,7 @@ class RelationMachine(CarryOverMachine):
         return self._forget_idle_ties(state, emitted.first(count))
 
     def _forget_idle_ties(self, state: RelationState, emitted: EmittedRows) -> EmittedRows:
-        """If all sources take part, drop ties without state.
+        """Drop ties without state if all sources take part, and return the output.
 
         In the output, replace tie numbers by member numbers, because the numbers of ties change.
         """

@@ -74,7 +74,7 @@ def _leg(node: Node) -> tuple[str, float]:
 
 
 def relate(parts: list[Any]) -> DefineRelation:
-    """Parse a relation: ``relate …``."""
+    """Parse ``relate …``: its roles and pairs, its test, and its options."""
     name, roles, pairs, related, *options = parts
     clauses = read_clauses(options, _option, notation={"wait": "timely or ordered"})
     named = [as_tree(node).children for node in (() if roles is None else parts_of(roles))]

@@ -15,7 +15,8 @@ from .rows import RelationRows
 from .ties import Bits, Floats, Ints
 
 ROOM = 1 << 16
-"""The number of pairs that the kernel may find before duplicates are removed."""
+"""The initial number of pairs for which the kernel has room. Pairs may occur more than once until duplicates
+are removed."""
 
 
 @dataclass

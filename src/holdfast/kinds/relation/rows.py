@@ -44,7 +44,7 @@ class RelationRows(NamedTuple):
     values: NDArray[np.float64]
 
     def take(self, which: NDArray[np.bool_] | NDArray[np.intp] | slice) -> RelationRows:
-        """Return the selected rows."""
+        """Return the selected rows, as copies unless `which` is a slice."""
         return RelationRows(self.times[which], self.members[which], self.sequences[which], self.values[which])
 
     def only(self, which: NDArray[np.bool_]) -> RelationRows:
@@ -61,7 +61,7 @@ Row = tuple[Instant, int, int, tuple[float, float, float, float]]
 
 
 def rows_of(readings: Sequence[Row]) -> RelationRows:
-    """Convert single readings to columns."""
+    """Return single readings as columns."""
     if not readings:
         none = np.zeros(0, np.int64)
         return RelationRows(none, none, none, np.zeros((0, 4)))
@@ -72,7 +72,7 @@ def rows_of(readings: Sequence[Row]) -> RelationRows:
 
 
 def join_rows(parts: Sequence[RelationRows]) -> RelationRows:
-    """Concatenate rows."""
+    """Return the rows of all parts, concatenated."""
     return parts[0] if len(parts) == 1 else RelationRows(*map(np.concatenate, zip(*parts, strict=True)))
 
 

@@ -41,7 +41,7 @@ class RelationState:
 
 
 def dump_state(state: RelationState) -> bytes:
-    """Encode a state as bytes."""
+    """Return a state as bytes, for `load_state`."""
     held = join_rows([*state.held, rows_of(state.single)])
     arrays = [*state.members, *state.bits, state.pairs, *held]
     packed = [(array.dtype.str, array.shape, array.tobytes()) for array in arrays]

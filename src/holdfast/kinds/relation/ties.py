@@ -68,8 +68,8 @@ class TieLayout:
 class Bits(NamedTuple):
     """The state of each tie, in columns.
 
-    ``bits`` says whether the tie is active, or has its current alternative. The columns ``began…`` describe a
-    test that counts its minimum duration, the columns ``since…`` the reading that started the tie.
+    ``bits`` is 1 for an active tie, or has the current alternative. The columns ``began…`` describe a test
+    that counts its minimum duration, the columns ``since…`` the reading that started the tie.
     """
 
     bits: Ints

@@ -53,7 +53,7 @@ def covering(condition: StateCondition) -> Cover:
     enter = _bound(condition.enter, condition, some=True)
     inner: Collection[str] = condition.keys[0] if condition.keys else ()
     has_rows = all(set(table.by) <= set(inner) or _has_default(table) for table in condition.tables)
-    # An event without a row ends nothing; where each has one, it is that of the scope, or the default row.
+    # An event without a row ends no scope. If each event has a row, it is the row of its scope or a default.
     every = _bound(condition.exit, condition, some=False) if has_rows else Truth(False)
     exit = condition.exit if condition.momentary else both(every, negate(enter))
     cover = replace(condition, enter=enter, exit=exit, tables=())

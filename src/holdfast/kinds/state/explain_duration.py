@@ -93,7 +93,7 @@ def _held(hold: Hold) -> str:
 
 
 def _wakes(conditions: Sequence[DurationCondition]) -> str:
-    """Return a text that says which timers the states have."""
+    """Return a text about the timers of the states."""
     cares = [condition.care for condition in conditions]
     holds = [hold for care in cares for hold in (care.enter, care.exit)]
     timers = {

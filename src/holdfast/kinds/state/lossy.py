@@ -60,6 +60,8 @@ class LossyToggleMachine(Machine[LossyToggleState]):
         return LossyToggleState(self.filters.load(raw), set())
 
     def react(self, state: LossyToggleState, event: Event) -> tuple[LossyToggleState, list[Transition]]:
+        """Process one event. An event that satisfies only the entrance confirms the uncertain scopes that
+        contain it."""
         keys = (self.filters.chain(event) or ()) if state.uncertain else ()
         if not state.uncertain.isdisjoint(keys):
             (spec,) = self.filters.filters
@@ -79,7 +81,7 @@ class LossyToggleMachine(Machine[LossyToggleState]):
         """
         inner, outermost = state.inner, keys[-1]
         decided: dict[int, str] = {}
-        for at, key in enumerate(keys):  # as far as an event that satisfies the entrance comes
+        for at, key in enumerate(keys):  # an event that satisfies the entrance stops at an active scope
             if key is not None and key in state.uncertain:
                 decided[at] = key
             elif key is not None and _holds(inner, at, key):
@@ -105,14 +107,14 @@ class LossyToggleMachine(Machine[LossyToggleState]):
         return LossyToggleState(self.filters.replace_scopes(state.inner, other.inner, keys), uncertain)
 
     def copy(self, state: LossyToggleState) -> LossyToggleState:
-        """Return a copy of the state."""
+        """Return a copy of the state, which shares nothing with the original."""
         return LossyToggleState(self.filters.load(self.filters.dump(state.inner)), set(state.uncertain))
 
     def mark_uncertain(self, state: LossyToggleState, may_lack: Callable[[str], bool]) -> Lost:
         """Mark active scopes of which events may be lost as uncertain.
 
-        Return the outermost scopes that are newly uncertain, with the time of their start. ``may_lack`` says
-        of a key whether its events may be lost.
+        Return the outermost scopes that are newly uncertain, with the time of their start. ``may_lack``
+        returns whether events of a key may be lost.
         """
         lost, outermost = Lost(), state.inner.levels[-1]
         for level in state.inner.levels:
@@ -131,7 +133,8 @@ def _holds(state: filter.ToggleState, at: int, key: str) -> bool:
 
 
 def _clear(state: filter.ToggleState, at: int, key: str) -> Instant:
-    """Reset the bit of a scope on a level. Return the time of its start if the level is outermost."""
+    """Reset the bit of a scope on a level. Return the time of its start if the level is outermost, otherwise
+    `BEGINNING`."""
     keys, words = state.levels[at]
     words[code := keys.code(key)] = 0
     if at < len(state.levels) - 1:

@@ -1,7 +1,7 @@
 """Operators of checked states with minimum durations.
 
-States with the same scopes share a machine. Predicates become bytes: each bit says whether the predicate is
-true at one level of silence.
+States with the same scopes share a machine. Predicates become bytes: each bit is the value of the predicate
+at one level of silence.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _words(
 ) -> Callable[[Event], Sequence[int]]:
     """Return a function that returns one byte for each line of predicates, for a single event.
 
-    The bits of a byte say at which levels of silence the predicate is true.
+    The bits of a byte are the levels of silence at which the predicate is true.
     """
     tables = tuple(dict.fromkeys(table for condition in conditions for table in condition.tables))
     marked = [(op, sum(word << 8 * line for line, word in bits)) for op, bits in _bits(lines)]

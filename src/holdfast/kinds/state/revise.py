@@ -37,7 +37,7 @@ class KnownScope(NamedTuple):
     """The old state of a scope: whether it is active, since when, and its last reading or at least the time
     of it.
 
-    `sure` says whether the bit is certain, `had_reading` whether the scope ever had a reading.
+    `sure` is true if the bit is certain, `had_reading` if the scope ever had a reading.
     """
 
     on: bool
@@ -64,8 +64,8 @@ class PreviousState(NamedTuple):
 class RevisedScope(NamedTuple):
     """A scope under the new definition.
 
-    `holds` says whether the scope is active; it is `None` if unknown. `before` is the old state, `reading`
-    the latest reading.
+    `holds` is true if the scope is active, and `None` if that is unknown. `before` is the old state,
+    `reading` the latest reading.
     """
 
     before: KnownScope
@@ -315,7 +315,7 @@ def _decision(care: Care, enters: int, leaves: int) -> bool | None:
 
 
 def _known(machine: Any, state: Any, number: int, at: Instant) -> Iterator[tuple[str, KnownScope]]:
-    """Yield the old state of the scopes of a machine."""
+    """Yield the key and the old state of each scope of a machine. `number` is the number of the condition."""
     match machine:
         case ToggleMachine():
             keys, since = state.levels[-1].keys, state.since[number]

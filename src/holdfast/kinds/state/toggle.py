@@ -51,7 +51,7 @@ MOST = 64
 """The maximal number of filters of one machine."""
 
 _CHUNK = 1 << 16  # rows whose masks stay in the cache between predicate and toggle
-_FEW = 1 << 12  # below so many scopes the search for idle ones does not pay
+_FEW = 1 << 12  # with fewer scopes, the search for idle scopes costs more than it saves
 _KEY, _WORD = "@key", "@word"
 
 
@@ -394,6 +394,7 @@ class ToggleMachine(Machine[ToggleState]):
         return self.apply_delta(self.initial(), raw, was)
 
     def apply_delta(self, state: ToggleState, raw: bytes, was: Renumbering | None = None) -> ToggleState:
+        """Return the state with the scopes of a snapshot or delta; `was` renumbers the filters."""
         numbers, one = range(len(self.filters)) if was is None else was, np.uint64(1)
         staying = [(f, old) for f, old in enumerate(numbers) if old is not None]
         tables = [from_ipc(table) for table in msgspec.msgpack.decode(raw, type=list[bytes])]

@@ -34,7 +34,7 @@ def aggregate(values: Sequence[Value], function: Function) -> Value:
         return None
     try:
         found = AGGREGATES[function].of_numbers(numbers)
-    except (ValueError, OverflowError):  # ∞ − ∞, or beyond what a float can hold
+    except (ValueError, OverflowError):  # ∞ − ∞, or larger than any float
         return None
     beyond = isinstance(found, int) and not -(2**63) <= found < 2**63
     return None if beyond or found != found else found
@@ -51,7 +51,7 @@ class KnowledgeGroup:
         self.names = list(dict.fromkeys(chain.from_iterable(p.attributes for p in points)))
         self.times = [p.time for p in points]
         self.count = sum(p.count for p in points)
-        """The number of readings that the points stand for."""
+        """The number of readings that were merged into the points."""
         self.valid = any(p.valid for p in points)
         """Whether any point is valid."""
 

@@ -37,7 +37,7 @@ evaluated."""
 Columns = tuple[PlanColumn, ...]
 
 Views = Mapping[str, Sequence[ReadingSeries]]
-"""The series of each query, one for each status."""
+"""For each query its series, one for each status."""
 
 Choice = Mapping[str, int | None]
 """For each query the number of the status that it shows; `None` if the query shows nothing."""
@@ -88,8 +88,8 @@ class TooManyInstants(Exception):
 class ScreenedInstants:
     """The instants of a step in [`first`, `until`), and the candidates of each rule.
 
-    `leave` is `None` for a momentary component. `found` has the instants of all keys. `holds` says which keys
-    are active; it is required if queries are shared.
+    `leave` is `None` for a momentary component. `found` has the instants of all keys. `holds` marks the
+    active keys; it is required if queries are shared.
     """
 
     def __init__(
@@ -278,7 +278,7 @@ class ScreenedInstants:
             enough = (satisfied.sum(axis=0) == wanted) | ~self._somewhere(name)
         return enough
 
-    # --- beside what all keys share ---
+    # --- shared queries ---
 
     def _instants_between(self, own: Instants, moments: Ints, holds: Mask) -> Instants | None:
         """Return the instants of shared queries at which a key emits an event between its own instants.
@@ -417,8 +417,8 @@ class ScreenedInstants:
     def _closest(self, index: Index, series: ReadingSeries) -> CellRanges:
         """Return the latest cell of the part closest to the host at each instant.
 
-        Approximate distances decide first. Where they are too close, exact distances are computed and the
-        search is repeated.
+        Approximate distances decide first. If two distances are too close, exact distances are computed and
+        the search is repeated.
         """
         when, starts, parts, cells = series.events
         around = self._around(index, series)
@@ -509,8 +509,8 @@ def _repeat(shown: ShownColumns, same: Ints | None) -> ShownColumns:
 class _Residues(NamedTuple):
     """A rule reduced to shared queries.
 
-    `of` is the number of the reduced rule at each instant, `nexts` for each reduced rule and time the index
-    of the next time that satisfies it.
+    `of` is the number of the reduced rule at each instant. `nexts` has for each reduced rule and time the
+    index of the next time that satisfies the rule.
     """
 
     of: Ints

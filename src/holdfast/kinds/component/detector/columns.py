@@ -1,6 +1,6 @@
 """Evaluation of a component in columns: the same events as `component`, for many instants at once.
 
-A step evaluates the predicates as masks over all its instants. A mask never misses an instant. Where it is
+A step evaluates the predicates as masks over all its instants. A mask never misses an instant. If a mask is
 not exact, `smc`, which defines the meaning, evaluates the masked instants. An inexact mask therefore costs
 only time.
 """
@@ -232,7 +232,8 @@ def _batches(state: ColumnState) -> list[pa.RecordBatch]:
 def _evaluate(columnar: ColumnarComponent, state: ColumnState, until: Instant) -> ColumnarEmission:
     """Evaluate one step, up to but not including `until`.
 
-    If the step has too many instants, a shorter step is evaluated instead, and `state.until` says how far.
+    If the step has too many instants, a shorter step is evaluated instead. `state.until` is the end of the
+    evaluated step.
     """
     keys: dict[str, int] = {}
     held = state.held.copy()
@@ -441,7 +442,7 @@ def _with_validity(topic: Topic, known: list[Knowledge], points: component.Insta
 def to_instants(columnar: ColumnarComponent, state: ColumnState) -> component.InstantState:
     """Convert the state of a component from evaluation in columns to evaluation instant by instant.
 
-    The result uses parts of `state`, which must not be used afterwards.
+    The result shares parts with `state`, so `state` must not be used afterwards.
     """
     tick = _tick(columnar.smc, state)
     points = component.InstantState(

@@ -159,8 +159,10 @@ def _update(smc: Smc, state: InstantState, known: Knowledge) -> Iterator[Concern
 
 
 def is_latest_place(before: tuple[Instant, Where] | None, now: tuple[Instant, Where]) -> bool:
-    """Whether a position of a source replaces the position before. Of two positions with equal times, the
-    lesser is used."""
+    """Whether a position of a source replaces its previous position.
+
+    Of two positions with equal times, the lesser is used, so that the order of arrival does not matter.
+    """
     return before is None or before[0] < now[0] or (before[0] == now[0] and rank(now[1]) <= rank(before[1]))
 
 

@@ -42,7 +42,7 @@ class EventRows(NamedTuple):
 
 
 class _EmittingInstants(NamedTuple):
-    """The indices of the instants at which keys emit, key after key. `held` says whether the condition was
+    """The indices of the instants at which keys emit, key after key. `held` is true if the condition was
     active before."""
 
     instants: Ints
@@ -175,7 +175,7 @@ class EventBuilder:
         return has_place and in_columns and self.step.is_sure
 
     def _emitting_instants(self, holds: Mask) -> _EmittingInstants:
-        """Return the instants at which keys emit. `holds` says which keys are active at the start of the
+        """Return the instants at which keys emit. `holds` marks the keys that are active at the start of the
         step."""
         enter, ends = self.step.enter.mask, self.step.found.ends
         leave = self.step.leave.mask if self.step.leave is not None else enter
@@ -191,7 +191,7 @@ class EventBuilder:
         ids: Sequence[Id],
         instances: dict[Id, Instance],
     ) -> None:
-        """Store the last event of each key in `instances`."""
+        """Store the last event of each key in `instances`, for the next step."""
         last = np.flatnonzero(np.append(whose[1:] != whose[:-1], True)[: len(whose)])
         own_ids = [ids[key] for key in whose[last].tolist()]
         latest = events.take(pa.array(last)).append_column(STATUS, statuses.take(pa.array(last)))

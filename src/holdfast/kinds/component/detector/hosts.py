@@ -47,7 +47,7 @@ class Places(NamedTuple):
 
     @classmethod
     def of(cls, some: Sequence[Where]) -> Places:
-        """Convert locations to arrays."""
+        """Return locations as arrays. Locations that are `None` have neither coordinates nor a name."""
         xs = np.zeros((len(some), len(AXES)))
         for i, at in enumerate(some):
             if isinstance(at, tuple):

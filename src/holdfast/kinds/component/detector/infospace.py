@@ -103,7 +103,7 @@ def is_valid(info: InfoSpace, known: Knowledge, now: Instant) -> bool:
     return all(at <= known.time for status, at in statuses.items() if status != known.status)
 
 
-# --- time: when a view changes by itself, and what it can never select again --------------------
+# --- time: instants at which a view changes, and knowledge that it can never select again ---------
 
 
 def change_instants(query: Query, known: Knowledge) -> Iterator[Instant]:

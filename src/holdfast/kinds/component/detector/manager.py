@@ -61,8 +61,8 @@ class Managed:
 class Components:
     """The manager of an application's components on one node.
 
-    The network calls `insert` for each component, `take` for each delivered event, and `advance` when `due`
-    says so.
+    The network calls `insert` for each component, `take` for each delivered event, and `advance` at the time
+    that `due` returns.
     """
 
     def __init__(

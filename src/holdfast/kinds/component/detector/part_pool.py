@@ -81,7 +81,7 @@ class PartPool:
         present = np.where(self._there, values[self._order], np.nan)
         return AGGREGATES[function].of_parts(self._parts, present)
 
-    # --- what contributed last ---
+    # --- last contributions ---
 
     @cached_property
     def _last(self) -> tuple[Ints, Mask]:

@@ -99,15 +99,17 @@ def dimensions_pooled_by(query: Query) -> set[Dimension]:
 
 
 def one_per_cell(known: Iterable[Knowledge], collide: Function, keys: Collection[str] = ()) -> Table:
-    """Merge knowledge of equal topic, time, location and status with the function `collide`.
+    """Return knowledge with one point for each cell: equal topic, time, location and status.
 
-    `keys`, texts and truth values must agree; otherwise they are missing in the result. [F56]
+    The function `collide` merges the knowledge of a cell. `keys`, texts and truth values must agree;
+    otherwise they are missing in the result. [F56]
     """
     return [merge_cell(cell, collide, keys) for cell in cells(known)]
 
 
 def cells(known: Iterable[Knowledge]) -> list[Table]:
-    """Group knowledge by topic, time, location and status. Such a group is called a cell."""
+    """Return knowledge in groups with equal topic, time, location and status. Such a group is called a
+    cell."""
     found: dict[Any, Table] = {}
     for k in known:
         found.setdefault((k.topic, k.time, standing(k), k.status), []).append(k)
@@ -115,12 +117,14 @@ def cells(known: Iterable[Knowledge]) -> list[Table]:
 
 
 def merge_cell(cell: Table, collide: Function, keys: Collection[str]) -> Knowledge:
-    """Merge the knowledge of one cell. The result counts as one reading."""
+    """Return the knowledge of one cell as a single point, which counts as one reading."""
     if len(cell) == 1:
         return cell[0]
     pairs = [pair for k in cell for pair in k.attributes.items()]
     numbers = {name for name, v in pairs if isinstance(v, (int, float)) and not isinstance(v, bool)}
-    others = {name for name, _ in pairs} - numbers  # of texts, and of what all lack, there is no function
+    others = {
+        name for name, _ in pairs
+    } - numbers  # texts, and attributes that are missing everywhere, have no function
     return replace(merge(cell, collide, others.union(keys)), count=1)
 
 
@@ -140,7 +144,7 @@ def value(dimension: Dimension, known: Knowledge) -> Any:
 
 
 def _group(table: Table, dimension: Dimension, processed: set[Dimension]) -> list[Table]:
-    """Group knowledge that agrees in every other unprocessed dimension: `A^F − A^P − {a}`."""
+    """Return groups of knowledge that agrees in every other unprocessed dimension: `A^F − A^P − {a}`."""
     others = other_dimensions(dimension, processed)
     groups: dict[Any, Table] = {}
     for known in table:

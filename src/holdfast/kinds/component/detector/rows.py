@@ -155,7 +155,7 @@ def encode_texts(batch: pa.RecordBatch, name: str) -> Coded:
 
 
 def _points(batch: pa.RecordBatch) -> Coded:
-    """Encode the point of each row, up to its first missing coordinate."""
+    """Return the point of each row, encoded. A point ends at its first missing coordinate."""
     points: list[Point] = [()]
     codes = np.zeros(len(batch), np.int64)
     known = np.ones(len(batch), np.bool_)

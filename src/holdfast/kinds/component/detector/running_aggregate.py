@@ -27,7 +27,7 @@ Judge = Callable[[Knowledge], bool]
 """A function that returns whether knowledge is valid now."""
 
 _LEAST = 1074
-"""The exponent of the least float above zero, which is ``2 ** -1074``."""
+"""The negated exponent of the least float above zero, which is ``2 ** -1074``."""
 
 
 def is_incremental(query: Query, *, carried: bool) -> bool:
@@ -47,7 +47,7 @@ def is_incremental(query: Query, *, carried: bool) -> bool:
 
 
 class RunningAggregate:
-    """The groups of an incremental query for one key."""
+    """An aggregate over all time for one key, with one running group for each result of the query."""
 
     def __init__(self, query: Query, collide: Function) -> None:
         assert isinstance(query.time, Aggregate)
@@ -56,7 +56,7 @@ class RunningAggregate:
         self._others = other_dimensions("time", dimensions_pooled_by(query))
         self._folded = 0
         self.until = BEGINNING
-        """The time of the latest knowledge that is part of it."""
+        """The time of the latest knowledge that the aggregate includes."""
 
     def table(self, points: Sequence[Knowledge], now: Instant, judge: Judge) -> Table | None:
         """Return the result over sorted knowledge, before locations are processed.

@@ -67,8 +67,8 @@ class CellRanges(NamedTuple):
 class ShownColumns(NamedTuple):
     """The values that a query shows at instants, as columns.
 
-    `exact` says that floats represent the values exactly, `vague` that columns do not determine the values.
-    If parts of a key or topics are pooled, `fold` is their pool. Instant `i` of these columns is then instant
+    `exact` is true if floats represent the values exactly, `vague` if columns do not determine the values. If
+    parts of a key or topics are pooled, `fold` is their pool. Instant `i` of these columns is then instant
     `same[i]` of the pool.
     """
 
@@ -91,7 +91,7 @@ class ShownColumns(NamedTuple):
 
 
 def as_batch(size: int, shown: Iterable[ShownColumns]) -> pa.RecordBatch:
-    """Combine columns into a batch with `size` rows, even if there is no column."""
+    """Return columns as a batch with `size` rows, even if there is no column."""
     columns = {name: column for part in shown for name, column in part.columns.items()}
     return pa.RecordBatch.from_pydict({**columns, "@": np.zeros(size, np.bool_)})
 
@@ -152,8 +152,8 @@ class ReadingSeries:
     `p`, `spots[p]` its location. The series `is_divided` if parts are not simply keys. Cell `c` has the rows
     `order[bounds[c]:bounds[c + 1]]`, and part `p` the cells from `starts[p]` up to `starts[p + 1]`.
 
-    All readings have the same `status`; if it is `None`, statuses are pooled. The series `roams` if a moving
-    host decides what the query selects. It `folds` if the query pools the parts of a key. It `is_mixed` if
+    All readings have the same `status`; if it is `None`, statuses are pooled. The series `roams` if the
+    selection depends on a moving host. It `folds` if the query pools the parts of a key. It `is_mixed` if
     these parts have several locations that stay separate. A `shared` series has one key, which is visible to
     every key of the component.
     """
@@ -225,7 +225,7 @@ class ReadingSeries:
 
     @property
     def is_divided(self) -> bool:
-        """Whether parts are not simply keys."""
+        """Whether the parts are finer than keys, for example because the query separates locations."""
         return self.spots is not None or self.folds
 
     @cached_property
@@ -303,7 +303,7 @@ class ReadingSeries:
 
     @cached_property
     def runs(self) -> Ints:
-        """For each cell the first cell with the same part and time."""
+        """For each cell the number of the first cell with the same part and time."""
         first = firsts(self.starts, self.times)
         runs: Ints = np.maximum.accumulate(np.where(first, np.arange(len(first)), 0))
         return runs
@@ -360,7 +360,7 @@ class ReadingSeries:
         positions(times, starts, found.at, found.ends, since, 0, low)
         return high > low
 
-    # --- what it shows at instants of its parts ---
+    # --- values at instants of parts ---
 
     def show(self, found: Instants, wanted: tuple[PlanColumn, ...]) -> ShownColumns:
         """Return the columns `wanted` of the values that the query shows at the instants `found`."""
@@ -470,7 +470,7 @@ class ReadingSeries:
             return np.append(self._numbers(column.attribute), np.nan)[cells]
         return self._words(column).take(pa.array(cells, mask=~there))
 
-    # --- what lies in cells ---
+    # --- values in cells ---
 
     def _column(self, name: str, type: pa.DataType) -> Any:
         """Return a column of the readings; all values are missing if the column does not exist."""
@@ -498,7 +498,9 @@ class ReadingSeries:
         several = high - low > 1
         found[several] = AGGREGATES[self.collide].of_windows(values, low[several], high[several])
         if self.collide == "count":
-            found[several & (found == 0)] = np.nan  # what all lack is missing, as where one lacks it
+            found[several & (found == 0)] = (
+                np.nan
+            )  # without any value the count is missing, as in a cell with one row
         return found
 
     def _words(self, column: PlanColumn) -> Any:
@@ -526,7 +528,7 @@ class ReadingSeries:
         adds_up = any(AGGREGATES[function].adds_up for function in functions if function)
         return bool(np.nanmax(sizes, initial=0) * (widest if adds_up else 1) * deepest < _WHOLE)
 
-    # --- for one key, and for later ---
+    # --- rows of single keys, and rows to retain ---
 
     def table(self, rows: Ints, now: Instant, here: Where) -> Table:
         """Return the knowledge that the query selects at an instant among visible `rows`."""

@@ -206,7 +206,8 @@ def rank(context: EvaluationContext) -> Any:
 
 
 def with_beside(context: EvaluationContext, inputs: Inputs, tables: Tables) -> EvaluationContext:
-    """Return the context with the most recent knowledge of the queries that took no part."""
+    """Return the context with the most recent knowledge of the queries that the predicate does not
+    mention."""
     others = {name: tables(name) for name in inputs if name not in context.known}
     beside = {name: max(table, key=_recency) for name, table in others.items() if table}
     return context._replace(beside=beside)

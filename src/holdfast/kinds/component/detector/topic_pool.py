@@ -86,7 +86,7 @@ class TopicPool:
         found: Floats = AGGREGATES[function].of_windows(values, low, low + len(self.parts))
         return np.where(self._some, found, np.nan)
 
-    # --- what contributed last ---
+    # --- last contributions ---
 
     @cached_property
     def _latest(self) -> tuple[Ints, Mask]:

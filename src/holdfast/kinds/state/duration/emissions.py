@@ -27,7 +27,7 @@ NOTHING = np.empty((0, 6), np.int64)
 
 
 Cells = dict[tuple[int, int], int]
-"""Output of the kernel for one scope: values by row and column."""
+"""The output of the kernel for one scope: values by row and column."""
 
 
 def transition(

@@ -1,7 +1,7 @@
 """The machine of states with minimum durations, over one level of scopes.
 
-The kernel receives bytes (*words*) that say at which levels of silence a predicate is true. It therefore does
-not depend on the predicates.
+The kernel receives bytes (*words*): their bits are the levels of silence at which a predicate is true. It
+therefore does not depend on the predicates.
 """
 
 from __future__ import annotations
@@ -190,6 +190,7 @@ class DurationMachine(Machine[DurationState]):
     # --- one event ---
 
     def react(self, state: DurationState, event: Event) -> tuple[DurationState, list[Transition]]:
+        """Advance the clock of an event's scope to the event, then apply the event."""
         at = event.time
         if at > state.latest:
             state.latest = at
@@ -284,6 +285,7 @@ class DurationMachine(Machine[DurationState]):
     # --- time ---
 
     def advance(self, state: DurationState, watermark: Instant) -> tuple[DurationState, list[Transition]]:
+        """Fire all timers before the watermark: one by one if few scopes are due, otherwise in columns."""
         limit = self._limit(state, watermark)
         if limit <= state.next:
             return state, []
@@ -302,7 +304,7 @@ class DurationMachine(Machine[DurationState]):
         if until == BEGINNING:
             return state.until
         limit = until
-        if until == NEVER:  # nothing more will come: no source has a delay any longer
+        if until == NEVER:  # no more readings will arrive, so no source has a delay any longer
             limit, state.next = max(state.latest, state.until) + 1, BEGINNING
             state.lags[:], state.lagging = 0, False
         if limit > BEGINNING + 1:
@@ -312,7 +314,7 @@ class DurationMachine(Machine[DurationState]):
         return state.until
 
     def _fire_timers(self, state: DurationState, limit: Instant) -> pa.RecordBatch:
-        """Fire all timers before ``limit``; return the transitions as rows."""
+        """Fire all timers before ``limit``, and return the transitions as rows."""
         due = np.flatnonzero(state.wakes() < limit).astype(np.int32)
         out = self._run(state, due, limit - state.lags[due], None)
         state.next = int(state.wakes().min(initial=NEVER))
@@ -343,6 +345,8 @@ class DurationMachine(Machine[DurationState]):
     def step(
         self, state: DurationState, batches: Batches, watermark: Instant
     ) -> tuple[DurationState, Emission]:
+        """Apply a batch of readings, then fire the timers before the watermark. The output is sorted by
+        time."""
         name = self.topic.name
         parts: list[pa.RecordBatch] = []
         if (batch := batches.get(name)) is not None:

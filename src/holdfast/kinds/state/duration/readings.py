@@ -70,7 +70,8 @@ class StoredReadings:
             self._put(np.fromiter(recent, np.int64), from_events(self._topic, list(recent.values())))
 
     def _put(self, codes: Codes, batch: pa.RecordBatch) -> None:
-        """Store rows in the columns."""
+        """Store row `i` of a batch in the columns for scope `codes[i]`. Attributes that the batch lacks
+        become missing."""
         if not len(codes):
             return
         size = int(codes.max()) + 1

@@ -189,7 +189,7 @@ class DurationState:
 
 
 def new(topic: Topic, beginnings: tuple[int, ...], has_own_waits: bool) -> DurationState:
-    """Return an empty state. `has_own_waits` says that minimum durations differ between cells."""
+    """Return an empty state. `has_own_waits` is true if minimum durations differ between cells."""
     texts = KeyCodes()
     stores = StoredReadings(topic, texts), StoredReadings(topic, texts)
     waits = np.empty(0, np.int64) if has_own_waits else None
@@ -275,7 +275,7 @@ def to_bytes(state: DurationState, codes: NDArray[Any]) -> bytes:
 
 
 def _only(readings: pa.RecordBatch, wanted: NDArray[np.bool_]) -> pa.RecordBatch:
-    """Return readings in which those that no transition will carry are blank."""
+    """Return the readings; those that no transition will carry are blank, which saves space."""
     mask = pa.array(wanted)
     columns = {
         name: column if name == "time" else pc.if_else(mask, column, None)

@@ -1,4 +1,4 @@
-"""Write a file that appears when it is complete, or not at all."""
+"""Files that appear when they are complete, or not at all."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ SUFFIX = ".part"
 
 
 class WholeFile:
-    """Writes ``PATH.part`` and renames it to ``PATH`` at the end; an exception removes it.
+    """Writes ``PATH.part`` and renames it to ``PATH`` at the end. An exception removes it.
 
-    An existing file stays as it is until then. Devices and pipes are written directly.
+    Until then an existing file is not changed. Devices and pipes are written directly.
     """
 
     def __init__(self, path: str) -> None:

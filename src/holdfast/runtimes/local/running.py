@@ -73,8 +73,8 @@ class RunningDefinition:
     ) -> list[Notification]:
         """Start a definition. Return the notifications of conditions that start from the states of others.
 
-        `records` are those of operators that ran before, and `load` returns the state of each. Without them
-        all operators start anew.
+        `records` are those of operators that ran before, and `load` returns the state of each. Without them,
+        all operators start without state.
         """
         self.declare(checked)
         resumed = resume(records, checked)

@@ -1,7 +1,7 @@
 """Sequence numbers for rows without one: a hash of their content.
 
-`frames.rows.add_sequence` computes the same numbers in the JVM; this module is for rows that are read without
-Spark.
+This module is for rows that are read without Spark. `frames.rows.add_sequence` computes the same numbers in
+the JVM; change both together.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _hash_column(name: str, column: pa.Array) -> Hashes:
 
 
 def _values(column: pa.Array) -> NDArray[Any]:
-    """Return numbers as Spark hashes them: with one zero and one NaN."""
+    """Return numbers in the form that Spark hashes: with a single zero and a single NaN."""
     if pa.types.is_boolean(column.type):
         return np.asarray(column.fill_null(False).cast(pa.int32()))
     if pa.types.is_floating(column.type):

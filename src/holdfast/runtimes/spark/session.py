@@ -1,4 +1,4 @@
-"""The Spark session that a command runs in."""
+"""The start of Spark sessions, with settings that suit Holdfast."""
 
 from __future__ import annotations
 
@@ -69,8 +69,9 @@ def session(master: str | None = None, *, name: str = "holdfast", is_brief: bool
 
 
 def _user_settings() -> set[str]:
-    """Return the names of settings that the user has made, in `spark-defaults.conf` or through
-    `spark-submit`."""
+    """Return the names of the settings that the user made in `spark-defaults.conf` or through
+    `spark-submit`.
+    """
     if _SUBMITTED in os.environ:
         return {name for name, _ in SparkConf().getAll()}
     home = Path(os.environ.get("SPARK_CONF_DIR") or spark_home() / "conf")
@@ -81,7 +82,7 @@ def _user_settings() -> set[str]:
 
 
 def _fast_start_settings(is_brief: bool) -> dict[str, str]:
-    """Return settings with which processes on this machine start faster."""
+    """Return settings with which Spark's processes on this machine start faster."""
     home = spark_home()
     java = [
         *archive.options(home, "brief" if is_brief else "full"),
@@ -96,8 +97,7 @@ def _fast_start_settings(is_brief: bool) -> dict[str, str]:
 
 @contextmanager
 def _on_python_path(folder: Path) -> Iterator[None]:
-    """Put a folder first on the module path of processes that are started in this context, and of their
-    children."""
+    """A context in which started processes, and their children, search a folder first for modules."""
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *([before] if before else [])])
     try:
@@ -115,8 +115,9 @@ def _end(spark: SparkSession) -> None:
 
 @contextmanager
 def redirect_stderr(path: Path) -> Iterator[None]:
-    """Append everything that this process writes to stderr, and the Java process that it starts, to a
-    file."""
+    """A context that appends the stderr of this process, and of the Java process that it starts, to a
+    file.
+    """
     sys.stderr.flush()
     settings = os.dup(2)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -130,7 +131,9 @@ def redirect_stderr(path: Path) -> Iterator[None]:
 
 
 def _require_java() -> None:
-    """Set `JAVA_HOME` if Java is neither there nor on the path; raise an error if there is no Java."""
+    """Set `JAVA_HOME` if Java is installed but neither set nor on the path. Raises an error if there is no
+    Java.
+    """
     if os.environ.get("JAVA_HOME") or shutil.which("java"):
         return
     found = sorted(Path("/usr/lib/jvm").glob("*/bin/java"))

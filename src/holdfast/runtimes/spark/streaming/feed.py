@@ -1,9 +1,9 @@
-"""The data source of a streaming query: it reads each file once, in the order of the log, and packs events by
+"""The data source of a streaming query. It reads each file once, in the order of the log, and packs events by
 shard.
 
-For a timely condition the order of arrival is the order of processing, so all that one reader reads is a
-closed part. An operator that uses watermarks may still wait for earlier events; for it no part is closed, and
-every shard receives the watermarks.
+A timely condition processes events in the order of arrival, so all events of one reader form a closed part.
+An operator that uses watermarks may still wait for earlier events. For it no part is closed, and every shard
+receives the watermarks.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _END, _CLOCK, _EDITS, _STATES = "end", "clock", "edits", "states"
 
 @dataclass(frozen=True)
 class StreamSettings:
-    """The settings of a streaming query that its readers need; they are pickled to the executors."""
+    """The settings of a streaming query that its readers need. They are pickled to the executors."""
 
     checkpoint: Checkpoint
     job: Job
@@ -98,9 +98,8 @@ class FeedSource(DataSource):
 class _FeedPartition(InputPartition):
     """The task of one reader in one batch.
 
-    It has files to read in the order of arrival; or a watermark without any (`until`); or the files of
-    earlier batches, to rebuild revised conditions (`is_history`); or states of the generation before
-    (`states`).
+    It has files to read in the order of arrival; or only a watermark (`until`); or the files of earlier
+    batches, to rebuild revised conditions (`is_history`); or states of the generation before (`states`).
     """
 
     def __init__(
@@ -119,11 +118,11 @@ class _FeedPartition(InputPartition):
 
 
 class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans and reads the batches of a streaming query; Spark calls it on the driver and in executors.
+    """Plans and reads the batches of a streaming query. Spark calls it on the driver and in executors.
 
     An offset counts the entries of the log, `{"files": 12}`, and may have further keys: `end` after the end
     of the stream, `clock` for the event time to which the wall clock has advanced the watermark, `edits` for
-    the last revision that was rebuilt from files, `states` before the shards have the states of the
+    the last revision that was rebuilt from files, and `states` before the shards have the states of the
     generation before.
     """
 
@@ -186,7 +185,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"files": first, **self._clock_offset(start)}
 
     def _is_unsettled(self, start: dict[str, int]) -> bool:
-        """Tell whether a revision waits to be rebuilt from the files that were read before it."""
+        """Whether a revision must still be rebuilt from the files that were read before it."""
         job = self._feed.job
         return (
             _END not in start
@@ -195,7 +194,10 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _clock_offset(self, start: dict[str, int]) -> dict[str, int]:
-        """Return how far the wall clock advances the watermark; in steps, because each step is a batch."""
+        """Return the event time to which the wall clock advances the watermark, as a part of the offset.
+
+        Time advances in steps, because each step is a batch. The result is empty if nothing changes.
+        """
         feed = self._feed
         if feed.idle is None or self._target is not None or not feed.job.watermark_topics:
             return {}
@@ -233,8 +235,9 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._add_history(parts, start)
 
     def _add_history(self, parts: list[_FeedPartition], start: dict[str, int]) -> list[_FeedPartition]:
-        """Add the tasks that come before all others: states of the generation before, files for a
-        revision."""
+        """Return tasks that come before all others: states of the generation before, and files for a
+        revision.
+        """
         if self._is_unsettled(start):
             past = self._log.entries[: start["files"]]
             parts = [*parts, _FeedPartition(len(parts), 0, past, BEGINNING, is_history=True)]
@@ -260,7 +263,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _admit(entries: Sequence[Entry], most: int) -> int:
-    """Return how many files make one batch: at least one, and at most `most` bytes."""
+    """Return how many files make one batch: as many as fit into `most` bytes, and at least one."""
     size = 0
     for i, entry in enumerate(entries):
         size += entry.size
@@ -270,7 +273,7 @@ def _admit(entries: Sequence[Entry], most: int) -> int:
 
 
 def _share_out(sizes: Sequence[int], readers: int) -> list[range]:
-    """Share files out among readers: each gets a run of neighbours, of about the same size."""
+    """Divide files among readers. Each reader gets consecutive files, of about the same total size."""
     share = max(1, -(-sum(sizes) // readers))
     runs, begin, size = [], 0, 0
     for i, more in enumerate(sizes):
@@ -285,12 +288,12 @@ def _share_out(sizes: Sequence[int], readers: int) -> list[range]:
 
 
 def _without_states(offset: dict[str, int]) -> dict[str, int]:
-    """Return an offset at which the shards have the states of the generation before."""
+    """Return an offset without the mark that states must still be handed over."""
     return {name: value for name, value in offset.items() if name != _STATES}
 
 
 def _read_states(feed: StreamSettings, names: Iterable[str]) -> Iterator[pa.RecordBatch]:
-    """Read states of the generation before as packets for the shards."""
+    """Yield the states of the generation before as packets for the shards."""
     for name in names:
         stage, shard = map(int, name.split("-"))
         raw = (feed.checkpoint.states / name).read_bytes()
@@ -298,7 +301,7 @@ def _read_states(feed: StreamSettings, names: Iterable[str]) -> Iterator[pa.Reco
 
 
 def read_part(feed: StreamSettings, part: _FeedPartition) -> Iterator[pa.RecordBatch]:
-    """Read the files of a task; return packed events, watermarks and the report."""
+    """Read the files of a task. Yield packed events, watermarks and the report."""
     report, found = read_entries(feed, part, closed=True)
     for events in found:
         report.passed[events.number] = report.passed.get(events.number, 0) + len(events.events)
@@ -311,8 +314,9 @@ def read_part(feed: StreamSettings, part: _FeedPartition) -> Iterator[pa.RecordB
 def read_entries(
     feed: StreamSettings, part: InputPartition, *, closed: bool
 ) -> tuple[Report, list[OperatorEvents]]:
-    """Read the files of a task; return the report and the relevant events, none of a file that has an
-    error."""
+    """Read the files of a task. Return the report and the relevant events. A file with an error has no
+    events.
+    """
     assert isinstance(part, _FeedPartition)
     whole, size, bad = Reader(feed.job), 0, list[tuple[str, str]]()
     found: list[OperatorEvents] = []
@@ -353,7 +357,7 @@ def _group(found: Iterable[OperatorEvents]) -> Iterable[list[OperatorEvents]]:
 
 
 def _join(some: Sequence[OperatorEvents], *, closed: bool) -> OperatorEvents:
-    """Concatenate the events of an operator and topic; compact them if together they are a closed part."""
+    """Concatenate the events of an operator and topic. If together they are a closed part, compact them."""
     first = some[0]
     whole = concatenate(events.events for events in some)
     if closed and len(some) > 1 and first.operator.compacts:
@@ -362,7 +366,9 @@ def _join(some: Sequence[OperatorEvents], *, closed: bool) -> OperatorEvents:
 
 
 def _watermarks_after(job: Job, part: _FeedPartition, report: Report) -> dict[str, Instant]:
-    """Return the watermarks that shards need after a task; at the end of the stream event time has ended."""
+    """Return the watermarks that shards need after a task. At the end of the stream all watermarks are at the
+    end of time.
+    """
     if part.until == NEVER:
         return dict.fromkeys(job.watermark_topics, NEVER)
     return {topic: at for topic, at in report.watermarks.items() if topic in job.watermark_topics}

@@ -1,7 +1,7 @@
-"""The stages of a streaming query as Spark's stateful operators.
+"""The stages of a streaming query, as stateful operators of Spark.
 
-Packets go in and come out, a few per shard and batch, not one row per event. A stage passes on the packets
-that concern later stages.
+Each stage consumes and emits packets, a few per shard and batch, not one row per event. A stage passes on the
+packets that concern later stages.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ STORE_SETTINGS = {
 
 
 class ShardProcessor(StatefulProcessor):
-    """Runs one stage of a job: Spark calls it with the packets of a micro-batch for one shard."""
+    """Runs one stage of a job. Spark calls it with the packets of a micro-batch for one shard."""
 
     def __init__(
         self,
@@ -115,10 +115,10 @@ def run_stages(
     arrange: Arrange = in_arrival_order,
     fingerprint: Fingerprint | None = None,
 ) -> DataFrame:
-    """Run a job on a streaming frame of packets, one stateful operator per stage.
+    """Run a job on a streaming frame of packets, with one stateful operator per stage.
 
-    The result has the reports of readers and the notifications, as packets. With a `fingerprint` a state that
-    was written with another one is refused.
+    The resulting packets are the reports of readers and the notifications. With a `fingerprint`, a state that
+    was written with another fingerprint is refused.
     """
     for stage in range(stages):
         processor = ShardProcessor(job, stage, shards, arrange, fingerprint)

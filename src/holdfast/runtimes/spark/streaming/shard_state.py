@@ -1,6 +1,6 @@
-"""The state of a shard: for each operator its bytes, or its decoded state, and what has changed since.
+"""The state of a shard: for each operator its bytes, or its decoded state, and the changes since.
 
-A state is decoded when it is first used and stays decoded as long as the process has the shard. After a batch
+A state is decoded when it is first used and remains decoded while the process has the shard. After a batch
 only its changes are written: the delta that the machine returns (`Machine.delta`) or, for a machine without
 deltas, a patch of the bytes.
 """
@@ -41,7 +41,7 @@ class BytesPatch(msgspec.Struct, array_like=True, frozen=True):
 class ShardChange(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """The changes of one batch in a shard.
 
-    `token` identifies the shard after the batch, `follows` the shard before it.
+    `token` identifies the shard's state after the batch, and `follows` its state before the batch.
     """
 
     follows: bytes
@@ -60,8 +60,8 @@ class ShardChange(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 class StoredOperator:
     """The stored state of one operator: encoded in `raw`, or decoded in `state` if `machine` is set.
 
-    `deltas` came after the encoded state and are not applied yet. `record` tells for which conditions the
-    state was written, `due` when the operator has its next timer.
+    `deltas` came after the encoded state and are not applied yet. `record` names the conditions that the
+    state was written for. `due` is the time of the operator's next timer.
     """
 
     record: OperatorRecord
@@ -72,7 +72,7 @@ class StoredOperator:
     state: Any = None
 
     def dump(self) -> bytes:
-        """Return the bytes of the state, without deltas that are not applied."""
+        """Return the bytes of the state. Deltas that are not applied are not included."""
         return self.raw if self.machine is None else self.machine.dump(self.state)
 
     def copy(self) -> StoredOperator:
@@ -80,7 +80,7 @@ class StoredOperator:
         return StoredOperator(self.record, self.dump(), self.due, self.deltas)
 
     def encode(self) -> None:
-        """Replace the decoded state by its bytes; these omit scopes without information."""
+        """Replace the decoded state by its bytes, which omit scopes without information."""
         self.raw, self.machine, self.state = self.dump(), None, None
 
     @property
@@ -104,16 +104,16 @@ def _size_of(state: Any) -> int:
 
 
 def store_state(operator: Operator, state: Any) -> StoredOperator:
-    """Return a decoded state as it is stored; from now on its changes are tracked."""
+    """Return a decoded state in its stored form. From now on its changes are tracked."""
     machine = operator.machine
     return StoredOperator(operator.record, b"", machine.due(state), [], machine, machine.track_changes(state))
 
 
 class StoredStates:
-    """The state of one operator of a graph (`engine.graph.States`), decoded when the graph takes it.
+    """The state of one operator of a graph (`engine.graph.States`), decoded when the graph first uses it.
 
-    An operator that was idle is advanced to its `watermark` when it is decoded: it was not due, so it emits
-    nothing. The state of a former operator is copied, because several operators may carry it over.
+    An idle operator is advanced to its `watermark` when it is decoded; it was not due, so it emits nothing.
+    The state of a former operator is copied, because several operators may carry it over.
     """
 
     def __init__(self, graph: Graph, number: int, stored: StoredOperator | None, watermark: Instant) -> None:
@@ -169,7 +169,7 @@ def decode(operator: Operator, stored: StoredOperator) -> None:
 
 
 def record_change(change: ShardChange, number: int, stored: StoredOperator) -> None:
-    """Add what has changed in an operator's state to the changes of a batch."""
+    """Add the changes of an operator's state to the changes of a batch."""
     machine = stored.machine
     delta = None if machine is None else machine.delta(stored.state)
     if delta is not None:
@@ -219,7 +219,7 @@ class ShardState:
 
     @staticmethod
     def from_bytes(raw: bytes) -> ShardState:
-        """Decode a shard from Spark's state store; its operators stay encoded."""
+        """Decode a shard from Spark's state store. The states of its operators remain encoded."""
         decoded = msgspec.msgpack.decode(raw, type=_ShardBytes)
         operators = {
             number: StoredOperator(stored.record, stored.state, stored.due)
@@ -241,7 +241,7 @@ class ShardState:
         return sum(stored.size for stored in self.operators.values())
 
     def apply(self, change: ShardChange) -> None:
-        """Apply the changes of the next batch, as another process has written them."""
+        """Apply the changes of the next batch, which another process has written."""
         self.watermarks |= change.watermarks
         for number, delta in change.deltas.items():
             self.operators[number].deltas.append(delta.delta)
@@ -253,7 +253,9 @@ class ShardState:
 
 
 def restarted_conditions(record: OperatorRecord, operator: Operator) -> dict[int, int]:
-    """Return the conditions whose meaning changed inside an operator: their numbers, and those they had."""
+    """Return the conditions whose meaning changed inside an operator: former numbers by their present
+    numbers.
+    """
     before = {
         name: (number, meaning)
         for number, (names, meaning) in enumerate(zip(record.names, record.meanings, strict=True))

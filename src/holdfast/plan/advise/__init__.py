@@ -1,1 +1,3 @@
-"""Advice on the numbers of a state: the effect of variants over a history."""
+"""Advice on the numbers of a state: thresholds and minimum durations, by the effect of variants over a
+history.
+"""

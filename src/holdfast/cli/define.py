@@ -71,7 +71,7 @@ def check(
 
 
 def _list_topics_and_conditions(checked: Checked) -> Iterator[str]:
-    """The topics and conditions of a definition, a line for each."""
+    """Yield the topics and conditions of a definition, a line for each."""
     from ..definition.show import show
     from ..lang.ops import DeclareTopic
 

@@ -1,5 +1,6 @@
 """The command ``relate``: relationships over files of readings, and the cost of monitoring them in a
-network."""
+network.
+"""
 
 from __future__ import annotations
 

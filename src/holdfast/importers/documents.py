@@ -1,4 +1,4 @@
-"""YAML documents whose mappings know the line of each key."""
+"""YAML documents whose mappings store the line of each key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Mapped(dict[str, Any]):
 
 
 def as_list(found: Any) -> list[Any]:
-    """The value if it is a list, else an empty list."""
+    """Return a value if it is a list, else an empty list."""
     return found if isinstance(found, list) else []
 
 
@@ -37,7 +37,7 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 
 def documents(text: str) -> Iterator[Any]:
-    """Parse the documents of a file."""
+    """Yield the YAML documents in a text. Raises an error with the line if the syntax is wrong."""
     try:
         yield from yaml.load_all(text, _Loader)
     except yaml.YAMLError as error:

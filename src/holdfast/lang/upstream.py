@@ -47,7 +47,9 @@ def _circle(first: DerivedStatement, waiting: Mapping[str, DerivedStatement]) ->
 
 
 def upstream(name: str, made: Mapping[str, Condition], at: Place | None) -> Condition:
-    """The condition of that name, as an upstream of another one."""
+    """Return the condition with a name, as an upstream of another one. Raises an error if it cannot be an
+    upstream.
+    """
     if name not in made:
         raise DefinitionError(f"unknown condition '{name}'", at, hint=did_you_mean(name, made))
     condition = made[name]

@@ -1,5 +1,5 @@
 """Frozen values that every other package uses: events, topics, batches, space, time, units, quality of
 service.
 
-Also the host that runs protocol machines. This package imports nothing else of Holdfast but `errors`.
+The host that runs protocol machines is here too. This package imports nothing else of Holdfast but `errors`.
 """

@@ -1,8 +1,8 @@
-"""A day in a small building on generated sensors, shown as a timeline in the terminal.
+"""The demonstration: a day in a small building on generated sensors, shown as a timeline in the terminal.
 
 There are four rooms on two floors, two climate sensors in each (redundant and slightly wrong), and one badge
 reader per room. Everything is generated from a seed. On Spark the day arrives as a file for each hour, and a
-streaming query emits starts and ends as it goes; the local engine emits the same.
+streaming query emits starts and ends as it goes. The local engine emits the same notifications.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class DefinitionError(UsageError):
 def pointed(
     message: str, place: Place | None, *, hint: str | None, text: str | None, file: str | None
 ) -> str:
-    """Format a message with file, line, the line itself and a caret under the place."""
+    """Return a message with file and line, the line itself, and a caret under the place."""
     where = file or "definition"
     if place is not None:
         where += f":{place.line}:{place.column}"
@@ -90,7 +90,7 @@ def pointed(
 
 
 def counted(things: Sized | int, name: str) -> str:
-    """Format a number of things, with the plural where it is needed.
+    """Return a number of things as text, with the plural where it is needed.
 
     >>> counted(1, "event"), counted(1_200, "event")
     ('1 event', '1,200 events')

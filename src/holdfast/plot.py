@@ -158,7 +158,8 @@ def _level(panel: Axes, name: str, threshold: Threshold | None, dashes: str) -> 
 
 
 def _places(scope: str) -> list[str]:
-    """The regions of a scope: one, or several in which names with a comma are quoted.
+    """Return the names of the regions in a scope, and the scope itself. Names with a comma are quoted in a
+    scope.
 
     >>> _places('hall,"lab, north"')
     ['hall,"lab, north"', 'hall', 'lab, north']
@@ -195,7 +196,7 @@ def regions(gazetteer: Gazetteer, holding: Iterable[Any] = (), *, subscription: 
 
 
 def _outline(shape: Shape) -> Any:
-    """Convert a shape to shapely, a circle to a polygon with many corners."""
+    """Return a shape as a shapely geometry. A circle becomes a polygon with many corners."""
     import shapely
 
     if isinstance(shape, Circle):

@@ -28,7 +28,7 @@ class DefinitionFile(pytest.File):
     """A definition file, whose cases pytest collects as tests."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Yield the cases of the definition."""
+        """Yield a test item for each case of the definition."""
         checked = check(load(self.path))
         for case in checked.cases:
             yield CaseItem.from_parent(self, name=case.name, checked=checked, case=case)
@@ -54,7 +54,7 @@ class CaseItem(pytest.Item):
         self._checked, self._case = checked, case
 
     def runtest(self) -> None:
-        """Run the case and check every expectation."""
+        """Run the case. Raises ``FailedCase`` if an expectation is not met."""
         wrong = [str(outcome) for outcome in outcomes(self._checked, self._case) if not outcome.holds]
         if wrong:
             raise FailedCase("\n".join(wrong))

@@ -82,7 +82,7 @@ def _list_topics_and_conditions(checked: Checked) -> Iterator[str]:
 
 
 def _shorter_forms(checked: Checked) -> Iterator[str]:
-    """Conditions that have a shorter form and that no other condition consumes."""
+    """Yield a line for each condition that has a shorter form and that no other condition consumes."""
     from ..definition.show import show
     from ..kinds.registry import kind
 

@@ -142,6 +142,7 @@ class _World:
         self.millijoules = _millijoules(plan, case)
 
     def component(self, name: str, of: Smc) -> Iterator[str]:
+        """Place a component, and yield the lines that explain it."""
         inputs = [p for topic in of.topics for p in self._publishers(topic, name, of)]
         who = [self._subscribers[name]] if name in self._subscribers else self._everybody
         if not who:

@@ -68,13 +68,14 @@ def plain(value: Any) -> Any:
 
 
 class _Blame:
-    """Collects for each row of a chunk the first reason why it cannot be used."""
+    """The first reason for which each row of a chunk cannot be used."""
 
     def __init__(self, size: int) -> None:
         self.codes = np.zeros(size, np.int32)
         self.reasons: list[str] = [""]
 
     def add(self, rows: Mask, reason: str) -> None:
+        """Record a reason for rows that have none yet."""
         fresh = rows & (self.codes == 0)
         if fresh.any():
             self.codes[fresh] = len(self.reasons)
@@ -103,7 +104,7 @@ def to_batches(
 
 
 class _ChunkConversion:
-    """Converts one chunk and collects the faults of its rows."""
+    """The conversion of one chunk, which collects the faults of its rows."""
 
     def __init__(self, sheet: Sheet, chunk: Chunk, tally: Tally) -> None:
         self.file, self.layout, self.reading = sheet.file, sheet.layout, sheet.reading

@@ -1,4 +1,4 @@
-"""CSV files as chunks of text columns.
+"""Reading of CSV files as chunks of text columns.
 
 A header names the columns. Fields are separated by commas and can be quoted with ``"``; a quoted field can
 contain line ends. Empty lines are not rows.

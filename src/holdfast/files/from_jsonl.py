@@ -1,4 +1,4 @@
-"""JSON lines as chunks: one object per line; lines can have different keys.
+"""Reading of JSON lines as chunks: one object per line. Lines can have different keys.
 
 ``NaN`` and ``Infinity``, which Python writes though JSON has no such values, are accepted.
 """

@@ -1,4 +1,4 @@
-"""Parquet files as chunks of columns in the file's own types."""
+"""Reading of Parquet files as chunks of columns in the file's own types."""
 
 from __future__ import annotations
 

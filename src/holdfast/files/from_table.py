@@ -1,4 +1,4 @@
-"""Tables in memory as chunks: Arrow tables and data frames that convert to them."""
+"""Reading of tables in memory as chunks: Arrow tables, and data frames that convert to them."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def _follows(first: Piece, second: Piece) -> bool:
 
 
 def split(part: Part, count: int) -> list[Part]:
-    """Split a part into at most ``count`` parts, by row groups or files."""
+    """Divide a part into at most ``count`` parts, by row groups or files."""
     units = [
         Piece(piece.file, None if group is None else (group,))
         for piece in part.pieces

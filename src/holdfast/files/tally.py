@@ -42,7 +42,7 @@ class Tally:
         self.other_topics[topic if known else "…"] += rows
 
     def add(self, other: Tally) -> None:
-        """Add the counts of another tally."""
+        """Add the counts of another tally to this one."""
         self.rows += other.rows
         self.bytes += other.bytes
         self.twice += other.twice

@@ -44,7 +44,7 @@ class WholeFile:
             self.discard()
 
     def keep(self) -> None:
-        """Complete the file: rename it to its name."""
+        """Complete the file: rename the partial file to its final name."""
         try:
             self.file.close()
         except OSError:

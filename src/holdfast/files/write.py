@@ -68,6 +68,7 @@ class Writer:
         self._pairing = None if form == "events" else Pairing()
 
     def write(self, notifications: Sequence[Notification]) -> None:
+        """Write notifications, or the intervals that they end."""
         if self._pairing is None:
             self._sink.events(notifications)
         else:
@@ -101,7 +102,7 @@ class Writer:
 def open_writer(
     path: str, format: OutputFormat = "jsonl", form: Form = "events", topics: Sequence[Topic] = ()
 ) -> Writer:
-    """Open a writer to a file, or with ``-`` to standard output."""
+    """Open a writer to a file, or to standard output if the path is ``-``."""
     _require(format, FORMATS, "--format")
     _require(form, FORMS, "--as")
     if path == "-" and format == "parquet":

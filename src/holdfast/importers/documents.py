@@ -11,7 +11,7 @@ from ..errors import UsageError
 
 
 class Mapped(dict[str, Any]):
-    """A mapping with its line, and the lines of its keys."""
+    """A mapping that stores its own line and the lines of its keys."""
 
     line: int
     lines: dict[str, int]

@@ -1,10 +1,11 @@
 """Checked definitions: conditions, in a small core of expressions.
 
-In a core expression every name is an attribute of the topic, numbers carry no unit, ``!`` has been pushed
-down to the comparisons (`!unknown` is unknown, so `!(a > b)` is `a <= b`), and ``in`` has become two
-comparisons. The core consists of ``Name``, ``Number``, ``Text``, ``Truth``, ``Arithmetic``, ``Negative``,
-``Absolute``, ``Compare``, ``And``, ``Or``, and ``Not`` directly around the ``Name`` of a bool attribute. A
-component has ``Member`` (``A.value``) in place of attributes, and the names ``now`` and ``here``.
+In a core expression every name is an attribute of the topic, and numbers carry no unit. ``!`` has been pushed
+down to the comparisons: `!unknown` is unknown, so `!(a > b)` is `a <= b`. ``in`` has become two comparisons.
+
+The core consists of ``Name``, ``Number``, ``Text``, ``Truth``, ``Arithmetic``, ``Negative``, ``Absolute``,
+``Compare``, ``And``, ``Or``, and ``Not`` directly around the ``Name`` of a bool attribute. A component has
+``Member`` (``A.value``) in place of attributes, and the names ``now`` and ``here``.
 """
 
 from __future__ import annotations

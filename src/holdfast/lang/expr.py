@@ -168,7 +168,7 @@ def without_places(op: Expression) -> Expression:
 
 
 def quantity(value: float | int, unit: str) -> Expr:
-    """Build a literal with a unit: ``quantity(25, "°C")``."""
+    """Return a literal with a unit: ``quantity(25, "°C")``."""
     if unit not in UNITS:
         raise UsageError(f"unknown unit '{unit}'. {nearest(unit) or ''}".rstrip())
     number = operand(value)

@@ -67,6 +67,7 @@ def _grammar() -> str:
 
 @cache
 def parser() -> Lark:
+    """Return the parser. Its tables are loaded from the cache, or generated and stored there."""
     from lark import Lark
 
     units = "|".join(re.escape(name).replace("/", r"\/") for name in sorted(UNITS, key=len, reverse=True))
@@ -121,6 +122,9 @@ def _tables(grammar: str) -> Path | None:
 
 
 def read(text: str, file: str | None, start: str, build: Callable[[Node], T]) -> T:
+    """Parse a text from the rule ``start``, and build the result from the tree. Errors have their place in
+    the text.
+    """
     from lark.exceptions import UnexpectedInput
 
     from .mistakes import explain

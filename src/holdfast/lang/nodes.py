@@ -1,4 +1,4 @@
-"""Parsers of parts that statements share: words, places, points, durations, expressions."""
+"""Readers of tree nodes that several statements share: words, places, points, durations, expressions."""
 
 from __future__ import annotations
 

@@ -56,12 +56,16 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Text:
+    """A literal text."""
+
     value: str
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
+    """A literal truth value."""
+
     value: bool
     at: Place | None = field(default=None, compare=False, repr=False)
 
@@ -80,6 +84,8 @@ ComparisonSign = Literal["<", "<=", "==", "!=", ">=", ">"]
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
+    """An arithmetic operation: ``+``, ``-``, ``*`` or ``/``."""
+
     sign: ArithmeticSign
     left: Expression
     right: Expression
@@ -88,12 +94,16 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True)
 class Negative:
+    """The negative of a number."""
+
     arg: Expression
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Absolute:
+    """The absolute value ``|arg|`` of a number, or the length of an offset."""
+
     arg: Expression
     at: Place | None = field(default=None, compare=False, repr=False)
 
@@ -110,7 +120,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """``arg in [low, high]``, both ends included."""
+    """``arg in [low, high]``: whether a number is in a range that includes both ends."""
 
     arg: Expression
     low: Expression
@@ -120,6 +130,8 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class And:
+    """``left && right``: false if one operand is false, else unknown if one is unknown."""
+
     left: Expression
     right: Expression
     at: Place | None = field(default=None, compare=False, repr=False)
@@ -127,6 +139,8 @@ class And:
 
 @dataclass(frozen=True, slots=True)
 class Or:
+    """``left || right``: true if one operand is true, else unknown if one is unknown."""
+
     left: Expression
     right: Expression
     at: Place | None = field(default=None, compare=False, repr=False)
@@ -134,6 +148,8 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Not:
+    """``!arg``: the negation of a predicate. The negation of unknown is unknown."""
+
     arg: Expression
     at: Place | None = field(default=None, compare=False, repr=False)
 
@@ -165,7 +181,7 @@ Expression = (
 
 
 class Statement:
-    """One statement of a definition. Kinds of conditions add their own."""
+    """A statement of a definition. Each kind of condition has a subclass."""
 
     __slots__ = ()
     if TYPE_CHECKING:
@@ -230,7 +246,7 @@ class DerivedStatement(ConditionStatement):
 
     @property
     def upstreams(self) -> tuple[str, ...]:
-        """The names of the conditions that it builds on."""
+        """The names of the conditions that the statement builds on."""
         raise NotImplementedError
 
 

@@ -34,6 +34,7 @@ class ValueInterval:
     whole: bool = False
 
     def meet(self, other: Range) -> ValueInterval:
+        """Return the intersection with another interval."""
         assert isinstance(other, ValueInterval)
         low, low_open = max((self.low, self.low_open), (other.low, other.low_open))
         high, shut = min((self.high, not self.high_open), (other.high, not other.high_open))
@@ -43,6 +44,7 @@ class ValueInterval:
 
     @property
     def empty(self) -> bool:
+        """Whether the interval contains no number."""
         if self.whole:
             low, high = self._whole_ends()
             if high - low > len(self.excluded):
@@ -65,6 +67,7 @@ class ValueInterval:
         return low, high
 
     def contains(self, value: float | int) -> bool:
+        """Whether the interval contains a number."""
         at: End = Fraction(value) if math.isfinite(value) else float(value)
         if at in self.excluded:
             return False
@@ -108,6 +111,7 @@ class Texts:
     none: bool = False
 
     def meet(self, other: Range) -> Texts:
+        """Return the intersection with another set of texts."""
         assert isinstance(other, Texts)
         clash = self.only is not None and other.only is not None and self.only != other.only
         only = self.only if self.only is not None else other.only
@@ -118,6 +122,7 @@ class Texts:
         return self.none or self.only in self.excluded
 
     def some(self) -> list[Value]:
+        """Return a text of the set; an empty list if it has none."""
         if self.empty:
             return []
         if self.only is not None:

@@ -76,7 +76,7 @@ class Transition(NamedTuple):
 
 
 class Notification(NamedTuple):
-    """A transition addressed to a subscription."""
+    """A transition that is addressed to a subscription."""
 
     subscription: str
     event: Event
@@ -86,6 +86,7 @@ class Notification(NamedTuple):
 
     @property
     def id(self) -> str:
+        """The id of the notification, which is equal for equal notifications on every runtime."""
         return notification_id(
             self.subscription,
             self.scope,

@@ -91,7 +91,7 @@ class Host:
             self._busy = False
 
     def ask(self, request: Any) -> None:
-        """Pass a request of the machine's own user to the machine."""
+        """Queue a request of the machine's own user as an input."""
         self.tell(Asked, request)
 
     def peek(self, to: Point, message: Any) -> Any:

@@ -434,8 +434,8 @@ class Forest:
     """Regions that are disjoint or nested, as trees. [F8, F9, F10]
 
     ``parents[i]`` is the smallest region around region ``i``, or -1. ``places`` and ``sources`` map each name
-    of the gazetteer and each listed source to its region, or -1. ``inner`` has the shapes of other regions of
-    the gazetteer, each with the listed region that contains it.
+    of the gazetteer and each listed source to its region, or -1. ``inner`` has shapes of other regions of the
+    gazetteer, each with the region without a shape that contains it.
     """
 
     regions: tuple[Region, ...]

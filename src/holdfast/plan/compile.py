@@ -67,7 +67,9 @@ def _condition_of(topic: str) -> str:
 
 
 def on_history(checked: Checked) -> Checked:
-    """Return the definition for a replay. Events are in order there, so nothing waits and nothing is late."""
+    """Return the definition for a replay, in which all conditions are timely, because events are in order
+    there.
+    """
     timely = (replace(condition, delivery=TIMELY) for condition in checked.conditions)
     return replace(checked, conditions=tuple(timely))
 

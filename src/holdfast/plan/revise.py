@@ -78,7 +78,9 @@ def refusal_in_shards(name: str, was: Checked, now: Checked) -> str | None:
 
 
 def is_preserved(name: str, was: Checked, now: Checked) -> bool:
-    """Whether active scopes of a condition remain active under another definition, whatever the readings."""
+    """Whether active scopes of a condition remain active under another definition, for all possible
+    readings.
+    """
     return refusal(name, was, now) is None and _kind(name, now).revision.is_preserved(
         was.by_name[name], now.by_name[name]
     )

@@ -157,7 +157,7 @@ def add_ids(table: pa.Table) -> pa.Table:
 
 
 def ids(*identifying: pa.Array) -> pa.Array:
-    """Return the ids of rows, given their identifying columns; times are in µs."""
+    """Return the ids of rows, given their identifying columns. Times are in microseconds."""
     return pa.array(map(notification_id, *(column.to_pylist() for column in identifying)), pa.string())
 
 

@@ -1,4 +1,4 @@
-"""Readings as lines of a chart: for each source the minimum and maximum of every pixel."""
+"""Charts of stored readings: for each source, the minimum and maximum in every pixel column."""
 
 from __future__ import annotations
 

@@ -73,8 +73,11 @@ class Core:
         log: Path | None = None,
         wait_for_log: Callable[[], object] = lambda: None,
     ) -> None:
-        """`log` is the folder of the log; revisions rebuild conditions from the entries that it still has.
-        `wait_for_log` blocks until nothing is sealed or removed there."""
+        """Create a core that has no definition yet.
+
+        `log` is the folder of the log; revisions rebuild conditions from its entries. `wait_for_log` blocks
+        until no segment of the log is being sealed or removed.
+        """
         self._base, self._clock, self._log, self._wait_for_log = base, clock, log, wait_for_log
         self._copies = (log or base) / FOLDER
         self.definition = ""
@@ -170,7 +173,10 @@ class Core:
         return groups
 
     def _to_rows(self, notifications: Sequence[Notification], position: int) -> list[NotificationRow]:
-        """Number and order notifications: retractions first, the latest of them first; the others by time."""
+        """Return notifications as rows with ids, in the order in which they are sent.
+
+        Retractions come first, the latest of them first; the others are sorted by time.
+        """
         now, by_time = self._clock(), sorted(notifications, key=lambda n: n.order)
         some = [n for n in reversed(by_time) if n.status in TAKES_BACK.values()]
         some += (n for n in by_time if n.status not in TAKES_BACK.values())
@@ -308,11 +314,14 @@ class Core:
 
     @property
     def _is_whole(self) -> bool:
-        """Whether the log has all readings that were ever evaluated."""
+        """Whether the log still has every reading that was ever evaluated."""
         return self._log is not None and self.position > 0 and is_whole(self._log)
 
     def require_change(self, definition: DefinitionEntry) -> DefinitionChange:
-        """Refuse a definition that cannot replace the running one, before it enters the log."""
+        """Return the effects of a definition. Refuse one that cannot replace the running definition.
+
+        Call this before the definition enters the log.
+        """
         change = self.change(definition)
         if stuck := [name for name in change.incompatible if name not in definition.restart]:
             names = " and ".join(f"'{name}'" for name in stuck)
@@ -421,6 +430,8 @@ def statements(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _is_blank_or_comment(line: str) -> bool:
-    """Whether a line before a statement is blank or a comment, so that it does not belong to the statement
-    before."""
+    """Whether a line is blank or a comment.
+
+    Such lines before a statement do not belong to the statement before them.
+    """
     return not line.strip() or line.lstrip().startswith("#")

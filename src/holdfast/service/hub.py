@@ -29,7 +29,7 @@ class Hub:
         """Everything after this position is in memory."""
 
     def publish(self, rows: Sequence[NotificationRow]) -> None:
-        """Publish new notifications, which are already stored."""
+        """Publish new notifications to all streams. They must be in the store already."""
         if not rows:
             return
         if len(self._recent) + len(rows) > RECENT:

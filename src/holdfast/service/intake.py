@@ -60,8 +60,8 @@ class EngineState:
 class Intake:
     """Converts groups of submissions to log entries.
 
-    ``to_entries`` and ``add`` are called in the log's thread for each group, in this order, with the append
-    to the log between them. If ``to_entries`` raises, ``split`` separates the unusable parts of submissions.
+    For each group, the log's thread calls ``to_entries``, appends the entries to the log, and calls ``add``.
+    If ``to_entries`` raises, ``split`` separates the unusable parts of submissions.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Intake:
         return entry._replace(until=self._time_limits(read)) if isinstance(entry, Pause) else entry
 
     def _advance(self, read: Mapping[str, Instant]) -> list[Entry]:
-        """Return an entry that advances event time as far as the wall clock allows; an empty list if no timer
+        """Return an entry that advances event time to the limits of the wall clock; an empty list if no timer
         is due.
         """
         until, due = self._time_limits(read), self._state().due

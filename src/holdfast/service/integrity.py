@@ -98,7 +98,7 @@ class Integrity:
         self.damage = found
 
     async def look(self) -> None:
-        """Search for damage from time to time, until cancelled."""
+        """Search for damage at intervals, until cancelled. Once a day the contents of all files are read."""
         changed: list[str] = []
         for turn in count():
             try:

@@ -32,6 +32,7 @@ class Origins:
         return origin != NOWHERE and origin in self._known
 
     def add(self, origins: Iterable[int]) -> None:
+        """Add the origins of messages that the log has. The oldest ones are forgotten."""
         with self._lock:
             for origin in origins:
                 if origin != NOWHERE:

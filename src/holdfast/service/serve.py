@@ -64,7 +64,7 @@ class Address:
 
 
 def address_of(text: str) -> Address:
-    """Parse HOST:PORT.
+    """Parse ``HOST:PORT``. Raises ``UsageError`` for any other text.
 
     >>> str(address_of("[::1]:8080"))
     '[::1]:8080'

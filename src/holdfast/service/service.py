@@ -221,7 +221,7 @@ class Service:
     # --- taking readings ---
 
     async def submit(self, submission: Submission) -> int:
-        """Submit readings. Returns when the log has them, with how many were new.
+        """Submit readings. Return how many of them were new, after the log has them.
 
         Raises ``RepeatedRequest`` for a request that was accepted before.
         """
@@ -431,7 +431,7 @@ class Service:
             await self.advance_clock()
 
     async def advance_clock(self) -> None:
-        """Advance the event time of topics without a backlog as far as the wall clock allows."""
+        """Advance the event time of topics without a backlog up to the limits of the wall clock."""
         read = read_until(self.feeds, self.topics, self.clock())
         await self._pause(read)
         if read and self._state.due is not None:

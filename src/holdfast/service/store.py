@@ -83,7 +83,7 @@ Key = tuple[str, str | None]
 
 
 class NotificationRow(NamedTuple):
-    """A notification as stored and as sent to sinks; ``line`` is its JSON."""
+    """A notification as it is stored and sent to sinks. ``line`` is its JSON text."""
 
     position: int
     id: str
@@ -180,12 +180,12 @@ def to_row(
 
 
 def starts_condition(row: NotificationRow) -> bool:
-    """Whether a condition becomes active with this notification."""
+    """Whether a condition becomes active with a notification."""
     return row.status == "ingress" or (row.status == "revised" and _holds(row))
 
 
 def ends_condition(row: NotificationRow) -> bool:
-    """Whether a condition ends with this notification; ``since`` is then its start."""
+    """Whether a condition ends with a notification; the row's ``since`` is then its start."""
     return row.status in ("egress", "withdrawn") or (row.status == "revised" and not _holds(row))
 
 
@@ -222,6 +222,7 @@ class ServiceStore:
         return database
 
     def close(self) -> None:
+        """Close the connections to the database."""
         for lock, database in ((self._write_lock, self._writing), (self._read_lock, self._reading)):
             with lock:
                 database.close()
@@ -390,6 +391,7 @@ class ServiceStore:
         return rows[0][0] if rows else None
 
     def snapshot(self) -> ServiceSnapshot | None:
+        """Return the stored snapshot, or ``None`` if there is none."""
         for position, definition, engine, origins, files in self._rows(
             "SELECT position, definition, engine, origins, files FROM snapshots"
         ):
@@ -520,6 +522,7 @@ class ServiceStore:
     # --- what people say of conditions ---
 
     def mark(self, mark: Mark) -> None:
+        """Store an acknowledgement or a mute. It replaces an earlier one of the same kind and scope."""
         with self._transaction() as database:
             database.execute(
                 "INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -527,6 +530,7 @@ class ServiceStore:
             )
 
     def unmark(self, kind: str, subscription: str, scope: str | None) -> None:
+        """Remove an acknowledgement or a mute, if there is one."""
         with self._transaction() as database:
             database.execute(
                 "DELETE FROM marks WHERE kind = ? AND subscription = ? AND scope = ?",

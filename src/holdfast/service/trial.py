@@ -160,6 +160,7 @@ def _order(key: tuple[str, str | None, Instant]) -> tuple[Instant, str, str]:
 
 
 def to_json(one: Interval) -> dict[str, Any]:
+    """Return an interval as JSON data."""
     return {
         "subscription": one.subscription,
         "scope": one.scope,

@@ -47,7 +47,7 @@ def _escape(part: str) -> str:
 
 
 def values_of(key: str) -> list[str]:
-    """Split a key into its values.
+    """Return the values of a key.
 
     >>> values_of(join_key(None, ["north", "3"]))
     ['north', '3']

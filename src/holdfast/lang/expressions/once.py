@@ -1,4 +1,4 @@
-"""A cache for results that several functions compute from the same batch."""
+"""A cache for the result of a function on a batch, so that several callers compute it once."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def deviation(moments: Moments) -> float:
 
 
 def _round(size: float) -> float:
-    """Round to the nearest of 1, 2 and 5 times a power of ten.
+    """Return the nearest of 1, 2 and 5 times a power of ten.
 
     >>> _round(0.75), _round(3.2), _round(0.018)
     (0.5, 2.0, 0.02)

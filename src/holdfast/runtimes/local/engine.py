@@ -213,17 +213,18 @@ class Engine:
         whole: bool = True,
         base: Folder | None = None,
     ) -> list[Notification]:
-        """Replace the running definition: unchanged conditions continue, new ones start, and changed ones
+        """Replace the running definition. Unchanged conditions continue, new ones start, and changed ones
         carry over their scopes.
 
-        Each scope that changes is reported once: ``revised``, with ``since`` if it is active now; or
-        ``unknown`` until the next reading that decides.
+        Each scope that changes is reported once: as ``revised``, with ``since`` if it is active now, or as
+        ``unknown`` until the next reading that decides its state.
 
-        A ``history`` avoids that: the events that the engine received, in their order, one by one or as
-        batches with the names of their topics (``replay(…).readings()`` gives those of files), and the
-        instants to which it was advanced. New and changed conditions are then as if they had run from the
-        beginning. If the history is only the latest part and not ``whole``, it decides those scopes that
-        earlier events cannot affect. ``base`` is the folder of the definition's files.
+        With a ``history`` there are no unknown scopes: new and changed conditions are then as if they had run
+        from the beginning. The history has the events that the engine received, in their order, and the
+        instants to which it was advanced. Events are single, or in batches with the names of their topics
+        (``replay(…).readings()`` gives those of files). If the history is only the latest part and not
+        ``whole``, it decides those scopes that earlier events cannot affect. ``base`` is the folder of the
+        definition's files.
         """
         return self._revise(_as_app(app), self._tables, history, whole, base)
 
@@ -270,7 +271,7 @@ class Engine:
     def take_table(
         self, name: str, data: Any = None, history: History | None = None, *, whole: bool = True
     ) -> list[Notification]:
-        """Replace the rows of a table: by an Arrow table or data frame, or by its file as it is now.
+        """Replace the rows of a table by an Arrow table or data frame, or by the present content of its file.
 
         Scopes whose row is unchanged continue. The others are handled and reported as by ``revise``: from
         their old state, the last reading and a history.

@@ -48,6 +48,7 @@ class PendingRejects(Rejects):
         self.overflows = False
 
     def write(self, file: InputFile, row: int, reason: str, data: Any) -> None:
+        """Reject one row, and store it until it can be written. Too many rows are only counted."""
         super().write(file, row, reason, data)
         self.overflows = self.overflows or len(self.rows) >= MOST_REJECTED
         if not self.overflows:

@@ -247,7 +247,7 @@ class Replay:
         return (None if len(held) < len(counts) else held), sorters
 
     def _run_presorted(self, shares: Iterable[Share], stack: ExitStack) -> dict[int, Sorter]:
-        """Run the operators on the unsorted shares of a part; return sorters with the output of each
+        """Run the operators on the unsorted shares of a part. Return sorters with the output of each
         operator.
         """
         found = self._sorters(stack, range(len(self._operators)))
@@ -316,7 +316,9 @@ class Replay:
         return ready
 
     def _due(self) -> Iterator[Instant]:
-        """Yield the due times of operators with timers; each advances with the readings of its own topics."""
+        """Yield the due times of operators with timers. Each timer advances with the readings of the
+        operator's own topics.
+        """
         yield NEVER
         for i, operator in enumerate(self._operators):
             if operator.machine.traits.uses_watermark and (due := self._states.due(i)) is not None:

@@ -30,7 +30,7 @@ def untranslated_message(error: Exception) -> str | None:
 
 
 def spark_home() -> Path:
-    """Return the folder of the Spark that PySpark starts; it has no public name for it."""
+    """Return the folder of the Spark that PySpark starts. PySpark has no public name for it."""
     return Path(_find_spark_home())
 
 

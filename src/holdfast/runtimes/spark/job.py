@@ -150,7 +150,9 @@ class Job:
 
     @property
     def revision_number(self) -> int:
-        """A number that grows with each revision that rebuilds states from files; -1 without one."""
+        """The number of the latest revision that rebuilt states from files; -1 if there was none. It grows
+        with each revision.
+        """
         return max((slot.number for slot in self.slots or () if slot.files >= 0), default=-1)
 
     @cached_property
@@ -176,7 +178,7 @@ class Job:
 
     @cached_property
     def pushdown(self) -> Pushdown:
-        """Which columns and rows of each topic the operators need."""
+        """The columns and rows of each topic that the operators need."""
         return Pushdown(self.operators)
 
     @cached_property

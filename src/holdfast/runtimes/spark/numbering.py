@@ -23,7 +23,7 @@ LARGEST = 2**63 - 1
 
 
 def number_rows(topic: Topic, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Replace the sequence of each row by a hash of its content; missing values do not change the hash."""
+    """Return rows whose sequence is a hash of their content. Missing values do not change the hash."""
     names = [
         name for name in ("place", *AXES, *(a.name for a in topic.attributes)) if name in batch.schema.names
     ]

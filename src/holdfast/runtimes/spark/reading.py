@@ -88,6 +88,7 @@ class ReportedRejects(Rejects):
         self._left = math.inf if most is None else most
 
     def write(self, file: InputFile, row: int, reason: str, data: Any) -> None:
+        """Reject one row, and store it for the report if there is room."""
         super().write(file, row, reason, data)
         if self._left > 0:
             content = msgspec.json.encode(shorten(data), enc_hook=str).decode()

@@ -183,6 +183,6 @@ def metrics(values: Mapping[str, tuple[str, Mapping[str, float]]]) -> str:
 
 
 def label(name: str, value: str) -> str:
-    """Format a label of a metric; quotes and line ends in the value are escaped."""
+    """Return a label of a metric. Quotes and line ends in the value are escaped."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'{name}="{escaped}"'

@@ -68,14 +68,16 @@ async def check(site: CurrentSite, request: Request) -> dict[str, Any]:
 
 @router.post("/api/explain")
 async def plan(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Explain the plan of a definition."""
+    """Return the plan of a definition as text."""
     found = await asyncio.to_thread(check_for_user, site, text_of(await object_of(request)), user_of(request))
     return {"plan": explain(found)}
 
 
 @router.post("/api/dry-run")
 async def dry_run(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Run a definition over the stored readings and compare it with the notifications that were sent."""
+    """Run a definition over the stored readings, and compare the result with the notifications that were
+    sent.
+    """
     body = await object_of(request)
     found = await asyncio.to_thread(check_for_user, site, text_of(body), user_of(request))
     period = period_of(site, body.get("start"), body.get("end"), 7 * DAY)

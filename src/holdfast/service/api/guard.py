@@ -66,6 +66,7 @@ class Rate:
         return self._level(address) > self._most - 1
 
     def count(self, address: str) -> None:
+        """Count one event of an address now."""
         self._seen[address] = (self._level(address) + 1, self._clock())
         self._seen.move_to_end(address)
         if len(self._seen) > 10_000:
@@ -96,7 +97,7 @@ def action(method: str, path: str) -> str | None:
 
 
 def host_of(header: str) -> str:
-    """The host of a ``Host`` header, without its port.
+    """Return the host of a ``Host`` header, without its port.
 
     >>> host_of("localhost:8080"), host_of("[::1]:80"), host_of("example.org")
     ('localhost', '::1', 'example.org')
@@ -107,7 +108,10 @@ def host_of(header: str) -> str:
 
 
 class Guard:
-    """ASGI middleware that passes on allowed requests, with the user in ``scope["state"]``."""
+    """ASGI middleware that checks each request and passes on allowed ones.
+
+    The application finds the user in ``scope["state"]``.
+    """
 
     def __init__(self, app: App, users: Sequence[User], hosts: Sequence[str], limits: RequestLimits) -> None:
         self._app, self._users, self._limits = app, users, limits

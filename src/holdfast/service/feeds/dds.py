@@ -1,7 +1,7 @@
-"""Readings from a DDS domain: the samples of every declared topic.
+"""A feed that reads the samples of every declared topic from a DDS domain.
 
-DDS acknowledges a sample when it has arrived, not when it is on disk, and stores nothing for a service that
-is not running. Use MQTT for readings that must not be lost.
+DDS acknowledges a sample when it arrives, not when it is on disk. It stores no samples for a service that is
+not running. Use MQTT for readings that must not be lost.
 """
 
 from __future__ import annotations
@@ -122,6 +122,7 @@ class DdsFeed:
         return self.service.clock() if self.connected else None
 
     def status(self) -> FeedStatus:
+        """Return the status of the feed."""
         return {
             "name": self.membership.name, "kind": "dds", "connected": self.connected,
             "trouble": self.trouble, "caught_up": self.connected, "lag": lag_of(self.lag),

@@ -36,8 +36,10 @@ _NAMED = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern of channels such as ``building/{place}/{source}/climate``, with ``+`` and a final ``#`` as
-    in MQTT."""
+    """A pattern of channels such as ``building/{place}/{source}/climate``.
+
+    ``+`` and a final ``#`` have their meaning in MQTT.
+    """
 
     text: str
 
@@ -85,7 +87,7 @@ def _level(level: str) -> str:
 
 @dataclass(frozen=True)
 class Route:
-    """How messages of a pattern become readings of a topic.
+    """A rule that converts messages on matching channels to readings of a topic.
 
     ``fields`` maps attributes to paths in a JSON payload (``"data.temp.0"``) or to metrics of Sparkplug; the
     default is the attribute's own name. ``columns`` names the columns of CSV lines. ``items`` is the path of

@@ -127,6 +127,7 @@ class MqttFeed:
     # --- called by the subscriber ---
 
     def on_connect(self, connection: int, result: ReasonCode) -> None:
+        """Start new heartbeats, and publish that the service is connected."""
         self._beats = Beats(connection)
         if result.is_failure:
             self._report(f"refused: {result}")
@@ -134,6 +135,7 @@ class MqttFeed:
             self._subscriber.publish(will.channel, will.here.encode(), qos=1, retain=True)
 
     def on_subscribe(self, results: Sequence[ReasonCode]) -> None:
+        """Record whether the broker has granted a subscription."""
         granted = results[: len(self._mapped)]
         refused = [str(result) for result in granted if result.is_failure]
         self.connected = len(refused) < len(granted)
@@ -144,6 +146,7 @@ class MqttFeed:
         self._report(reason)
 
     def on_publish(self, result: ReasonCode) -> None:
+        """Stop heartbeats if the broker refuses them, and record the first acknowledgement."""
         if result.is_failure and self._beat_channel:  # some brokers close the connection for each of them
             log.warning("%s: heartbeats on %s: %s", self.broker.name, self._beat_channel, result)
             self._beat_channel = ""
@@ -151,6 +154,7 @@ class MqttFeed:
             self._beats.acknowledged = time.monotonic()
 
     def on_message(self, message: Message) -> None:
+        """Queue a message. A message of quality 0 is dropped while the queue is full."""
         if not message.qos and len(self._inbox) > UNACKNOWLEDGED:
             self.dropped += 1
             return
@@ -293,6 +297,7 @@ class MqttFeed:
         return read(found, self.service.topics, content, now)
 
     def status(self) -> FeedStatus:
+        """Return the status of the feed."""
         return {
             "name": self.broker.name,
             "kind": "mqtt",

@@ -126,6 +126,7 @@ class OverlayFeed:
         return self.service.clock() if self.connected and self._queue.empty() else None
 
     def status(self) -> FeedStatus:
+        """Return the status of the feed."""
         return {
             "name": self.name, "kind": "overlay", "connected": self.connected, "trouble": self.trouble,
             "caught_up": self.read_until() is not None, "lag": lag_of(self.lag),

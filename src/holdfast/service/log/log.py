@@ -78,9 +78,10 @@ class LogSegment(NamedTuple):
 
 
 class Log:
-    """Appends to the log in a folder, for one process at a time.
+    """The log in a folder. Only one process at a time may open it.
 
-    ``append``, ``rotate`` and ``pass_over`` must be called from one thread; ``after`` can be called from any.
+    ``append``, ``rotate`` and ``pass_over`` must be called from one thread. ``after`` can be called from any
+    thread.
     """
 
     def __init__(self, folder: Path, *, segment_bytes: int = SEGMENT_BYTES, number: bytes = b"") -> None:

@@ -216,9 +216,9 @@ def _forget_seals(folder: Path, last: str) -> None:
 
 @contextmanager
 def history(folder: Path) -> Iterator[list[str]]:
-    """Yield the files with all readings of a log, including those that are not sealed yet.
+    """Yield the files with all readings of a log, including readings that are not sealed yet.
 
-    The service may be running: a segment that it seals meanwhile is read once.
+    The service may be running. A segment that it seals meanwhile is read once.
     """
     with TemporaryDirectory(prefix="holdfast-log-") as scratch:
         pending = segments_of(

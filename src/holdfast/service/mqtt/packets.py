@@ -121,7 +121,7 @@ def connection_result(packet: MqttPacket, version: int) -> ReasonCode:
 
 
 def session_is_present(packet: MqttPacket) -> bool:
-    """Whether the broker still has the session of this client, from a CONNACK packet."""
+    """Return from a CONNACK packet whether the broker still has the session of this client."""
     return bool(packet.body[0] & 1)
 
 

@@ -131,7 +131,7 @@ class SinkDelivery:
         self.dead_letter_count = store.dead_letter_count(sink.name)
 
     async def run(self) -> None:
-        """Deliver notifications until cancelled; then call ``close``."""
+        """Deliver notifications until cancelled. Call ``close`` afterwards."""
         async for batch in self._service.hub.stream(self.position, BATCH, self._longest_wait):
             await self._deliver(batch)
             await self._release()

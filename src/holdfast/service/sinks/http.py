@@ -49,8 +49,9 @@ def require_allowed(url: str, hosts: Sequence[str]) -> None:
 
 
 def require_outside(host: str, address: str) -> None:
-    """Refuse a host name that resolves to this machine or to metadata services of clouds. ``localhost``
-    and literal addresses are allowed.
+    """Refuse a host name that resolves to this machine or to metadata services of clouds.
+
+    ``localhost`` and literal addresses are allowed, because they are written on purpose.
 
     >>> require_outside("localhost", "127.0.0.1")
     """
@@ -146,6 +147,7 @@ class Webhook:
         self._client = httpx.AsyncClient(timeout=_TIMEOUT, follow_redirects=False, trust_env=False)
 
     async def deliver(self, notifications: Sequence[NotificationRow]) -> None:
+        """Post notifications in one request, signed if there is a secret."""
         content = body(notifications)
         headers = {**self._headers, "content-type": "application/json"}
         if self._secret is not None:

@@ -25,7 +25,7 @@ _HOLDS = {
 
 
 class MqttPublication(NamedTuple):
-    """A message for an MQTT broker."""
+    """A message to publish to an MQTT broker, with its channel."""
 
     channel: str
     payload: str

@@ -36,6 +36,7 @@ class ParquetSink:
         self.name, self._folder = name, folder
 
     async def deliver(self, rows: Sequence[NotificationRow]) -> None:
+        """Write notifications to a file of their own."""
         try:
             await asyncio.to_thread(self._write, rows)
         except OSError as error:

@@ -1,6 +1,6 @@
 """The readers of a history: they read files with Arrow inside the executors and compact them as they read.
 
-Each reader returns packets (see `pack`) and a last one with its report. If some operator needs nearly all
+Each reader returns packets (see `pack`), the last of which is its report. If some operator needs nearly all
 rows in any order, only rows that are relevant to no operator are dropped, and a part is read in one go.
 """
 
@@ -148,8 +148,8 @@ def _read(
 def _compact_in_order(read_job: ReadJob, task: Task, reader: Reader) -> Iterator[OperatorEvents] | None:
     """Compact a part whose scopes are in order, without sorting it.
 
-    Return `None` if a scope is not in order, if the order depends on rows that are read later, or if too much
-    would have to wait in memory until that is known.
+    Return `None` if a scope is not in order, or if the order depends on rows that are read later. Also return
+    `None` if too many rows would have to wait in memory until the order is known.
     """
     compaction = Compaction(read_job.job, task.part)
     following = {number: Following(rising=read_job.numbers) for number in read_job.job.operators}

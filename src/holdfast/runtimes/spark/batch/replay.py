@@ -234,7 +234,7 @@ class Replay:
         return tally
 
     def _write_rejects(self, count: int) -> None:
-        """Write the rejected rows; if they are more than readers may report, read them again."""
+        """Write the rejected rows. If they are more than reports can contain, read them again."""
         files = {file.rank: file for task in self._read_job.tasks for file in _files_of(task)}
         ranks = {file.path: file.rank for file in files.values()}
         rejects: list[RejectedRow] = [
@@ -327,7 +327,7 @@ def run_readers(
     read: Callable[[ReadJob, int], Iterator[pa.RecordBatch]],
     schema: StructType | str,
 ) -> DataFrame:
-    """Call a function on each task of a job, as Spark tasks."""
+    """Call a function on each task of a job, as Spark tasks. Return the rows of all tasks."""
     count = len(read_job.tasks)
 
     def readers(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -358,7 +358,7 @@ def require_success(report: bytes) -> None:
 def notifications(
     job: Job, rows: DataFrame, shards: int, judge: Callable[[bytes], None] = require_success
 ) -> DataFrame:
-    """Run the operators on packets, with a shuffle for each stage; `judge` checks the reports of readers."""
+    """Run the operators on packets, with a shuffle for each stage. `judge` checks the reports of readers."""
     for stage in range(job.stages - 1):
         rows = _run_by_shard(rows, stage_step(job, stage, shards), SCHEMA)
     return _run_by_shard(rows, last_step(job, judge), schema_of(job.published))
@@ -370,7 +370,7 @@ def _run_by_shard(rows: DataFrame, step: GroupStep, schema: pa.Schema) -> DataFr
 
 
 def run_in_groups(rows: DataFrame, by: Sequence[str], step: GroupStep, schema: pa.Schema) -> DataFrame:
-    """Apply a function to the rows of each group."""
+    """Apply a function to the rows of each group, and return the resulting rows."""
 
     def whole(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
         return pa.Table.from_batches(step(key, iter(table.to_batches())), schema)

@@ -42,10 +42,10 @@ _LIVE = ("log", "settle", "batch_mb")
 class HoldfastSource(DataSource):
     """The data source `holdfast`, for `spark.read` and `spark.readStream`.
 
-    Its options are `definition` (a file or its text), `map`, `topic`, `zone`, `time_format` and `time_unit`
-    as for `holdfast replay`; `bad`, which is `fail` or `drop` for rejected rows; and `readers`, the number of
-    parallel readers. A stream also needs `log`, a folder for the list of files that have arrived, and may
-    have `settle` (seconds) and `batch_mb`.
+    Options as for `holdfast replay` are `definition` (a file or its text), `map`, `topic`, `zone`,
+    `time_format` and `time_unit`. The option `bad` is `fail` or `drop` for rejected rows, and `readers` is
+    the number of parallel readers. A stream also needs `log`, a folder for the list of files that have
+    arrived, and may have `settle` (seconds) and `batch_mb`.
     """
 
     @classmethod
@@ -74,6 +74,9 @@ class _SourceOptions(NamedTuple):
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> _SourceOptions:
+        """Parse and check the options of the data source. Raises ``UsageError`` for unknown and
+        missing ones.
+        """
         for name in options:
             if name.lower() not in (*_OPTIONS, *_LIVE):
                 hint = did_you_mean(name, [*_OPTIONS, *_LIVE]) or f"There is {', '.join(_OPTIONS)}."
@@ -105,7 +108,7 @@ class _SourceOptions(NamedTuple):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the events of all topics."""
+        """The columns of the selected events, for all topics together."""
         kinds: dict[str, str] = {}
         for topic in self.checked.topics:
             for a in topic.attributes:

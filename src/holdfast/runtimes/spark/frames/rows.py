@@ -203,7 +203,8 @@ def _or_null(column: str | None, kind: Kind) -> str:
 def _soundness(checked: Checked, only: str | None) -> tuple[str, str]:
     """Return a predicate for rows that are not rejected, and an expression for the reason of the others.
 
-    Rows of undeclared topics are not checked. `only` is the topic of all rows, if there is only one.
+    Rows of undeclared topics are not checked. `only` is the topic of all rows, or `None` if they have several
+    topics.
     """
     declared = ", ".join(literal(topic.name) for topic in checked.topics)
     faulty = " OR ".join(f"({test})" for test in _FAULTS.values())
@@ -340,7 +341,7 @@ def _hash_of(column: str) -> str:
 
 
 def without_topic(job: Job, rows: DataFrame) -> DataFrame:
-    """Drop the column `topic` if operators consume only one topic."""
+    """Return rows without the column `topic` if operators consume only one topic."""
     return rows.drop("topic") if len(_topics_in_use(job)) == 1 else rows
 
 
@@ -369,7 +370,7 @@ def pack_rows(job: Job, rows: DataFrame, shards: int) -> DataFrame:
 
 
 def _to_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Collect batches into tables of many rows."""
+    """Yield tables of many rows, collected from batches."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)

@@ -156,6 +156,7 @@ class Checkpoint:
         return plan
 
     def save(self, plan: Plan) -> None:
+        """Write the plan, and wait until the disk has it."""
         with WholeFile(str(self.query_file)) as whole:
             whole.file.write(msgspec.json.format(msgspec.json.encode(plan)) + b"\n")
             whole.file.flush()
@@ -222,10 +223,10 @@ def plan_query(
     *,
     stages: int | None = None,
 ) -> Plan:
-    """Plan a query: unchanged operators keep their slots, new and revised ones get new slots.
+    """Plan a query: unchanged operators retain their slots, new and revised ones get new slots.
 
     `watermarks` are those of the topics now, where new operators start. `files` is the number of files that
-    were read so far. The plan has at least `stages` stages, and no fewer than the `old` one.
+    the query has read. The plan has at least `stages` stages, and no fewer than the `old` one.
     """
     if old is None:
         old = Plan(uuid.uuid4().hex, shards or SHARDS, reading=reading, stages=stages or 1)

@@ -20,6 +20,8 @@ from .ledger import read_ledger
 
 
 class Damage(NamedTuple):
+    """A damaged or missing file of a checkpoint, with a description."""
+
     path: Path
     what: str
 
@@ -133,7 +135,7 @@ def _check_readable(path: Path, keys: list[str] | None = None) -> Iterator[Damag
 
 
 def _json_lines(path: Path) -> list[Any]:
-    """Decode the lines of a file of Spark; all are JSON except the first, which may be a version."""
+    """Decode the lines of a file of Spark. All are JSON except the first, which may be a version."""
     lines = path.read_bytes().splitlines()
     return [msgspec.json.decode(line) for i, line in enumerate(lines) if i or not line.startswith(b"v")]
 

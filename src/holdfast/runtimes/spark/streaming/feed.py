@@ -98,8 +98,9 @@ class FeedSource(DataSource):
 class _FeedPartition(InputPartition):
     """The task of one reader in one batch.
 
-    It has files to read in the order of arrival; or only a watermark (`until`); or the files of earlier
-    batches, to rebuild revised conditions (`is_history`); or states of the generation before (`states`).
+    It has files to read in the order of arrival, or only a watermark (`until`). With `is_history` it has the
+    files of earlier batches, to rebuild revised conditions. With `states` it has states of the generation
+    before.
     """
 
     def __init__(
@@ -120,10 +121,11 @@ class _FeedPartition(InputPartition):
 class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans and reads the batches of a streaming query. Spark calls it on the driver and in executors.
 
-    An offset counts the entries of the log, `{"files": 12}`, and may have further keys: `end` after the end
-    of the stream, `clock` for the event time to which the wall clock has advanced the watermark, `edits` for
-    the last revision that was rebuilt from files, and `states` before the shards have the states of the
-    generation before.
+    An offset counts the entries of the log, `{"files": 12}`, and may have further keys:
+    - `end` after the end of the stream
+    - `clock`: the event time to which the wall clock has advanced the watermark
+    - `edits`: the last revision that was rebuilt from files
+    - `states` before the shards have the states of the generation before
     """
 
     def __init__(self, text: str) -> None:
@@ -153,12 +155,14 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxBytes(self._feed.batch_bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Append the files that exist now to the log. The query ends after reading them."""
         if self._discover().incomplete:
             time.sleep(self._feed.settle)
             self._discover()
         self._target = len(self._log.entries)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        """Return the offset after the next batch, within the limits for one batch."""
         end = {
             **_without_states(start),
             **self._next_offset(start, limit),
@@ -168,7 +172,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**end, _EDITS: self._feed.job.revision_number} if self._is_unsettled(start) else end
 
     def _next_offset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """Return the parts of the offset that change in the next batch; empty if there is nothing to do."""
+        """Return the parts of the offset that change in the next batch; empty if there is no work."""
         feed, first = self._feed, start["files"]
         if feed.checkpoint.stop.exists():
             return {}
@@ -218,6 +222,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return None
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """Return the tasks of the batch between two offsets."""
         self._log.refresh()
         entries, first, last = self._log.entries, start["files"], end["files"]
         assert last <= len(entries), "the log of files is shorter than what was read of it"
@@ -253,6 +258,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # --- in an executor ---
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one task and yield its packets. Runs in an executor."""
         assert isinstance(partition, _FeedPartition)
         feed = self._feed
         if partition.states:
@@ -349,7 +355,7 @@ def _read_file(feed: StreamSettings, file: InputFile, reader: Reader) -> list[Op
 
 
 def _group(found: Iterable[OperatorEvents]) -> Iterable[list[OperatorEvents]]:
-    """Group events by operator and topic."""
+    """Return events grouped by operator and topic."""
     groups: dict[tuple[int, str], list[OperatorEvents]] = {}
     for events in found:
         groups.setdefault((events.number, events.topic), []).append(events)

@@ -1,7 +1,7 @@
 """The log of files that have arrived, in their order. Entries are only appended.
 
-The offset of a stream is the number of entries that it has read. A file is appended when it is complete,
-whatever its name and time. It is never appended twice, and its place never changes.
+The offset of a stream is the number of entries that it has read. A file is appended when it is complete; its
+name and time do not matter. It is never appended twice, and its place never changes.
 """
 
 from __future__ import annotations

@@ -78,6 +78,9 @@ class ParquetOutput:
             raise UsageError(f"cannot write to the sink '{self.path}': {error.strerror}") from None
 
     def write(self, batch: int, notifications: pa.Table, _lengths: Lengths, /) -> None:
+        """Write the notifications of a batch to a folder, which replaces a folder of an earlier run of the
+        batch.
+        """
         place = self.path / f"batch-{batch:09d}"
         staging = self.path.parent / f".{self.path.name}.staging"
         shutil.rmtree(staging, ignore_errors=True)

@@ -52,6 +52,7 @@ class ShardProcessor(StatefulProcessor):
         self._fingerprint = fingerprint
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        """Create the store of the shard from Spark's state variables."""
         self._store = ShardStore(
             handle.getValueState("shard", "state binary"),
             handle.getMapState("changes", "number int", "change binary"),
@@ -60,6 +61,9 @@ class ShardProcessor(StatefulProcessor):
         )
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], _timers: Any) -> Iterator[Row]:  # noqa: N802
+        """Process the packets of a micro-batch for one shard, and yield the packets for later stages and the
+        driver.
+        """
         (shard,) = key
         packets = [Packet(PacketKind(row.kind), row.operator, row.part, bytes(row.payload)) for row in rows]
         for packet in packets:

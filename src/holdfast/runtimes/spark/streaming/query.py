@@ -3,7 +3,7 @@
     files ─▶ readers compact and pack ─▶ shuffle by shard ─▶ shards run operators ─▶ sink ─▶ ledger
 
 Spark stores offsets and states. A batch that was not committed is repeated with the same files and the same
-states; it has the same output, which the sink recognizes by the number of the batch.
+states. It has the same output, which the sink recognizes by the number of the batch.
 """
 
 from __future__ import annotations

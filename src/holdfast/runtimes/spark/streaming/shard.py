@@ -64,7 +64,7 @@ Arrange = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 def in_arrival_order(events: pa.RecordBatch) -> pa.RecordBatch:
-    """Leave events in the order of arrival."""
+    """Return events in the order of arrival, without change."""
     return events
 
 
@@ -226,7 +226,7 @@ class _MicroBatch:
 
 
 def _concatenate_by_topic(parts: Iterable[Mapping[str, pa.RecordBatch]]) -> dict[str, pa.RecordBatch]:
-    """Concatenate the rows of each topic in the order of the parts."""
+    """Return the rows of each topic, concatenated in the order of the parts."""
     batches: dict[str, list[pa.RecordBatch]] = {}
     for part in parts:
         for topic, rows in part.items():

@@ -121,12 +121,14 @@ class StoredStates:
         self.is_decoded = False
 
     def due(self, operator: int) -> Instant | None:
+        """Return when the operator has its next timer, without decoding its state."""
         if operator != self.number:
             return None
         machine = self.graph.operators[operator].machine
         return machine.due(machine.initial()) if self.stored is None else self.stored.due
 
     def take(self, operator: int) -> Any:
+        """Return the decoded state."""
         assert operator == self.number
         if not self.is_decoded:
             current = self.graph.operators[operator]
@@ -141,6 +143,7 @@ class StoredStates:
         return self.stored.state
 
     def put(self, operator: int, state: Any) -> None:
+        """Store a state, and the time of its next timer."""
         assert operator == self.number
         current = self.graph.operators[operator]
         if self.stored is None or not self.is_decoded:
@@ -275,8 +278,8 @@ def restart_conditions(
 ) -> tuple[Any, list[Transition]] | None:
     """Restart the conditions of an operator whose meaning has changed since its state was stored.
 
-    Return the state and a transition to `unknown` for each scope that was active or inactive; `None` if no
-    meaning has changed.
+    Return the state, and a transition to `unknown` for each scope that was active or inactive. Return `None`
+    if no meaning has changed.
     """
     if stored.record.meanings == operator.meanings:
         return None
@@ -308,8 +311,8 @@ def restart_conditions(
 def _former_numbers(record: OperatorRecord, operator: Operator) -> tuple[int | None, ...] | None:
     """Return the number that each condition of an operator had when its state was stored.
 
-    It is `None` for a condition that was added since; the result is `None` if nothing has changed. A changed
-    condition is refused.
+    The number is `None` for a condition that was added since. The result is `None` if all conditions are as
+    before. A changed condition is refused.
     """
     if record.meanings == operator.meanings:
         return None

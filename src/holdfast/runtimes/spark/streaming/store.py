@@ -76,7 +76,7 @@ class CachedShard:
         self.next_change += 1
 
     def has_room(self, change: ShardChange, raw: bytes) -> bool:
-        """Tell whether to store a change; otherwise the whole shard is written."""
+        """Whether a change is small enough to be stored. Otherwise the whole shard is written."""
         return self.changes_size + self._weight(change, raw) <= max(self.whole_size, LITTLE)
 
     def _weight(self, change: ShardChange, raw: bytes) -> int:
@@ -120,7 +120,7 @@ class ShardCache:
         return next(iter(self._shards.values()))
 
     def clear(self) -> None:
-        """Remove all shards, as in a new process."""
+        """Remove all shards. The cache is then as in a new process."""
         self._shards.clear()
 
 

@@ -62,8 +62,9 @@ class Day:
 
 
 def climate(seed: int = SEED) -> pa.RecordBatch:
-    """Return the climate readings of the day, one per sensor and minute, ordered by time. ``seed`` fixes the
-    noise.
+    """Return the climate readings of the day, one per sensor and minute, ordered by time.
+
+    ``seed`` fixes the noise.
     """
     rng = np.random.default_rng(seed)
     minutes = np.arange(DAY // MINUTE)
@@ -96,8 +97,9 @@ def climate(seed: int = SEED) -> pa.RecordBatch:
 
 
 def badges(seed: int = SEED) -> pa.RecordBatch:
-    """Return the badge readings of the day: persons walk through the rooms at random times. ``seed`` fixes
-    them.
+    """Return the badge readings of the day: persons walk through the rooms at random times.
+
+    ``seed`` fixes them.
     """
     rng = np.random.default_rng(seed + 1)
     times = np.sort(rng.integers(8 * HOUR, 19 * HOUR, 60)) + DAWN
@@ -192,8 +194,9 @@ def _arrive(path: Path, hour: dict[str, pa.RecordBatch]) -> None:
 
 
 def intervals_of(day: Day) -> list[Interval]:
-    """Return the intervals of all conditions of a day. Conditions that are active at the end have intervals
-    without an end.
+    """Return the intervals of all conditions of a day.
+
+    Conditions that are active at the end have intervals without an end.
     """
     pairing = Pairing()
     ended = pairing.pair(day.notifications)

@@ -158,8 +158,9 @@ def _level(panel: Axes, name: str, threshold: Threshold | None, dashes: str) -> 
 
 
 def _places(scope: str) -> list[str]:
-    """Return the names of the regions in a scope, and the scope itself. Names with a comma are quoted in a
-    scope.
+    """Return the names of the regions in a scope, and the scope itself.
+
+    Names with a comma are quoted in a scope.
 
     >>> _places('hall,"lab, north"')
     ['hall,"lab, north"', 'hall', 'lab, north']

@@ -41,8 +41,9 @@ class DefinitionFile(pytest.File):
 
 
 class FailedCase(AssertionError):
-    """Raised when the notifications of a case differ from its expectations. The message lists the
-    differences.
+    """Raised when the notifications of a case differ from its expectations.
+
+    The message lists the differences.
     """
 
 

@@ -1,5 +1,6 @@
-"""The commands of the command line. Each reads its options, calls a function of the package, and prints the
-result.
+"""The commands of the command line.
+
+Each reads its options, calls a function of the package, and prints the result.
 
 To add a command, write a module with a function and register it here.
 """

@@ -88,8 +88,9 @@ class App:
         return f"App({self.statements!r})"
 
     def check(self, base: Path | None = None, **lets: float | int | str | bool) -> Checked:
-        """Return the checked definition, or raise its first error. ``lets`` replaces the values of
-        parameters.
+        """Return the checked definition, or raise its first error.
+
+        ``lets`` replaces the values of parameters.
         """
         from .check import check
 
@@ -168,8 +169,9 @@ class App:
         quietly: bool = False,
         roster: str | Path | None = None,
     ) -> None:
-        """Add ``state name on topic [enter; exit] …``. Without ``exit`` the state ends when ``enter`` is not
-        satisfied.
+        """Add ``state name on topic [enter; exit] …``.
+
+        Without ``exit`` the state ends when ``enter`` is not satisfied.
 
         ``enter_for`` and ``exit_for`` are a duration, a number of readings, or the column of a table that has
         the duration. ``roster`` is a file, the name of a table, or ``"gazetteer"``. ``late`` is ``"drop"``,

@@ -1,5 +1,6 @@
-"""Checking of definitions: resolve names, compare types and units, nest scopes. The result has core
-expressions.
+"""Checking of definitions: resolve names, compare types and units, nest scopes.
+
+The result has core expressions.
 
 Every error raises a `DefinitionError` at its place. A probable mistake becomes a warning.
 """
@@ -75,8 +76,9 @@ def check(
 
 
 def require_final(app: App, where: str) -> None:
-    """Refuse conditions that correct their notifications. `where` names the output that cannot take back
-    notifications.
+    """Refuse conditions that correct their notifications.
+
+    `where` names the output that cannot take back notifications.
     """
     for statement in correcting(app):
         raise DefinitionError(

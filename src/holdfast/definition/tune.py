@@ -187,8 +187,9 @@ Numbers = tuple[float | None, float | None, Duration]
 
 
 def tune(app: App, found: Tunable, numbers: Numbers, lets: Mapping[str, Any] | None = None) -> App:
-    """Return the definition with other numbers for a state. The rest of the text and its comments stay, if
-    possible.
+    """Return the definition with other numbers for a state.
+
+    The rest of the text and its comments stay, if possible.
     """
     name, (enter, exit, guard) = found.condition.name, numbers
     statement = next(s for s in app.statements if isinstance(s, DefineState) and s.name == name)

@@ -178,8 +178,9 @@ class _ChunkConversion:
         return found.instants
 
     def _sequence(self, mine: Mask) -> pa.Array:
-        """Return the sequence numbers of rows. Without a sequence, it is the row's place among all rows of
-        all files.
+        """Return the sequence numbers of rows.
+
+        Without a sequence, it is the row's place among all rows of all files.
         """
         if self.layout.sequence is None:
             return self._places()
@@ -254,8 +255,9 @@ def _needs_unit(file: InputFile, theirs: str, column: pa.Array) -> str:
 
 
 def needs_unit(file: InputFile, theirs: str, value: Any) -> str:
-    """Return the error message for numeric times without a unit. It suggests the likely unit by the size of a
-    value.
+    """Return the error message for numeric times without a unit.
+
+    It suggests the likely unit by the size of a value.
     """
     unit = "s"
     if value is not None:

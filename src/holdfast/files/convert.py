@@ -32,8 +32,9 @@ class WrongType(Exception):
 
 
 def convert(column: pa.Array, kind: Kind) -> tuple[pa.Array, Mask]:
-    """Convert a column to ``float``, ``int``, ``text`` or ``bool``. Return it with the mask of the rows that
-    failed.
+    """Convert a column to ``float``, ``int``, ``text`` or ``bool``.
+
+    Return it with the mask of the rows that failed.
     """
     plain = decode(column)
     if pa.types.is_null(plain.type):
@@ -159,8 +160,9 @@ def _int_by_value(column: pa.Array) -> tuple[pa.Array, Mask]:
 
 
 def _convert_rest(numbers: pa.Array, column: pa.Array, rest: Mask) -> tuple[pa.Array, Mask]:
-    """Convert the rows in ``rest`` one by one. Return the column, and the mask of rows that are not
-    integers.
+    """Convert the rows in ``rest`` one by one.
+
+    Return the column, and the mask of rows that are not integers.
     """
     at = np.flatnonzero(rest)
     found = [exact_int(value) for value in column.take(pa.array(at)).to_pylist()]

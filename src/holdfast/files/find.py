@@ -135,8 +135,9 @@ def _is_hidden(name: str) -> bool:
 
 
 def beneath(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Yield every file under a folder that is not hidden. Links back to a containing folder are not
-    followed.
+    """Yield every file under a folder that is not hidden.
+
+    Links back to a containing folder are not followed.
     """
     real = os.path.realpath(folder)
     if real in above:

@@ -118,8 +118,9 @@ def _regular(
 
 
 def _parse_or_text(line: bytes) -> Any:
-    """Return the parsed content of a line. If values that are not wanted cannot be parsed, return its
-    text.
+    """Return the parsed content of a line.
+
+    If values that are not wanted cannot be parsed, return its text.
     """
     try:
         return _decode(line)

@@ -77,8 +77,9 @@ class Pairing:
 
 
 def _final(notification: Notification) -> Notification:
-    """Return the notification. Refuse one that takes back another, whose interval may have been returned
-    already.
+    """Return the notification.
+
+    Refuse one that takes back another, whose interval may have been returned already.
     """
     if notification.status in TAKES_BACK.values():
         raise UsageError(

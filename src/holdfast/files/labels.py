@@ -13,8 +13,9 @@ COLUMNS = ("scope", "start", "end")
 
 
 def read_labels(path: Path, zone: tzinfo = UTC) -> dict[str | None, list[tuple[Instant, Instant]]]:
-    """Read the intervals of each scope from a CSV file. Without a column ``scope`` they apply to all
-    scopes.
+    """Read the intervals of each scope from a CSV file.
+
+    Without a column ``scope`` they apply to all scopes.
     """
     found: dict[str | None, list[tuple[Instant, Instant]]] = {}
     try:

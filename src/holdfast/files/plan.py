@@ -69,8 +69,9 @@ SMALL = 1 << 20
 
 
 def closed_parts(files: Iterable[InputFile], reading: Reading, small: int = SMALL) -> list[Part]:
-    """Return parts that are disjoint in time, in order of time. Neighbours are joined up to ``small``
-    rows.
+    """Return parts that are disjoint in time, in order of time.
+
+    Neighbours are joined up to ``small`` rows.
     """
     spans = sorted((span for file in files for span in _spans(file, reading)), key=lambda span: span.start)
     parts: list[list[_TimeSpan]] = []

@@ -106,8 +106,9 @@ def parse_rename(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Layout:
-    """The meaning of the columns of one file, by the file's names. ``None`` stands for a column that the file
-    lacks.
+    """The meaning of the columns of one file, by the file's names.
+
+    ``None`` stands for a column that the file lacks.
     """
 
     time: tuple[str, ...]

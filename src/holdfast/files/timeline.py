@@ -87,8 +87,9 @@ def chart(intervals: Sequence[Interval], *, until: Instant | None = None, now: s
 
 
 def bars(intervals: Iterable[Interval], scale: TimeAxis, order: Sequence[str], now: str) -> Iterator[str]:
-    """Yield the line of marks, then a bar for each condition and scope. ``order`` lists the names of
-    conditions.
+    """Yield the line of marks, then a bar for each condition and scope.
+
+    ``order`` lists the names of conditions.
     """
     found: dict[tuple[str, str], list[Interval]] = {}
     for one in intervals:

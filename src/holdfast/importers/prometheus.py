@@ -67,8 +67,9 @@ class _Selectors:
         self._into = into
 
     def read(self, text: str, at: int) -> tuple[QuerySeries | str, int] | None:
-        """Parse a series at an offset. Return it with the offset after it, or ``None`` if there is no
-        series.
+        """Parse a series at an offset.
+
+        Return it with the offset after it, or ``None`` if there is no series.
         """
         found = _NAME.match(text, at)
         if found is None:

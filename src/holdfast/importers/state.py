@@ -15,8 +15,9 @@ from .translation import Translation, Untranslatable, with_names
 
 @dataclass(frozen=True)
 class TranslatedRule:
-    """A rule to translate: its predicates, its series, and the minimum durations. ``exit`` may be
-    ``None``.
+    """A rule to translate: its predicates, its series, and the minimum durations.
+
+    ``exit`` may be ``None``.
     """
 
     name: str
@@ -61,8 +62,9 @@ def _durations(rule: TranslatedRule) -> list[str]:
 
 
 def _component(into: Translation, line: int, rule: TranslatedRule) -> None:
-    """Add a component for several series or functions over windows. Each is a query; all have the same
-    source.
+    """Add a component for several series or functions over windows.
+
+    Each is a query; all have the same source.
     """
     if any(series.where for series in rule.series):
         raise Untranslatable("a function over some of a topic's readings has no like here: give them a topic")

@@ -120,8 +120,9 @@ class _Calls:
         self._host: str | None = None
 
     def read(self, text: str, at: int) -> tuple[QuerySeries | str, int] | None:
-        """Parse a function at an offset. Return it with the offset after it, or ``None`` if there is no
-        function.
+        """Parse a function at an offset.
+
+        Return it with the offset after it, or ``None`` if there is no function.
         """
         if found := _CALL.match(text, at):
             function, host, key, rest = found[1], found[2], found[3], found[4].lstrip(",").strip()

@@ -58,8 +58,9 @@ def parse_length(text: str) -> float:
 
 @cache
 def _grammar() -> str:
-    """Return the text of the grammar with the names of aggregate functions. The names of units are still
-    missing.
+    """Return the text of the grammar with the names of aggregate functions.
+
+    The names of units are still missing.
     """
     grammar = files(__package__).joinpath("holdfast.lark").read_text(encoding="utf-8")
     return grammar.replace("<FUNCTIONS>", "|".join(AGGREGATES))
@@ -122,8 +123,9 @@ def _tables(grammar: str) -> Path | None:
 
 
 def read(text: str, file: str | None, start: str, build: Callable[[Node], T]) -> T:
-    """Parse a text from the rule ``start``, and build the result from the tree. Errors have their place in
-    the text.
+    """Parse a text from the rule ``start``, and build the result from the tree.
+
+    Errors have their place in the text.
     """
     from lark.exceptions import UnexpectedInput
 

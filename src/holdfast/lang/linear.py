@@ -1,5 +1,6 @@
-"""Comparisons that are linear in one attribute, as ranges of that attribute. Checks find contradictions with
-them.
+"""Comparisons that are linear in one attribute, as ranges of that attribute.
+
+Checks find contradictions with them.
 """
 
 from __future__ import annotations

@@ -196,8 +196,9 @@ def duration(node: Node, *, above_zero: bool = False) -> Duration:
 
 
 def hold_of(node: Node | None) -> Hold:
-    """Return the minimum duration of a predicate, or its number of readings. ``None`` stands for no
-    minimum.
+    """Return the minimum duration of a predicate, or its number of readings.
+
+    ``None`` stands for no minimum.
     """
     if node is None:
         return AT_ONCE

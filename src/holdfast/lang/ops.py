@@ -337,8 +337,9 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Readings of a test case from one source: one row each ``every``, from ``start`` on. Times are in
-    microseconds.
+    """Readings of a test case from one source: one row each ``every``, from ``start`` on.
+
+    Times are in microseconds.
     """
 
     topic: str

@@ -1,5 +1,6 @@
-"""Tables of a definition: read, checked and converted to columns. An invalid table is an error at its
-place.
+"""Tables of a definition: read, checked and converted to columns.
+
+An invalid table is an error at its place.
 """
 
 from __future__ import annotations

@@ -18,8 +18,9 @@ def check_in_order(
     others: Iterable[Condition],
     check: Callable[[S, Mapping[str, Condition]], Condition],
 ) -> list[Condition]:
-    """Check statements, each after those that it builds on. Return the conditions in the order of the
-    text.
+    """Check statements, each after those that it builds on.
+
+    Return the conditions in the order of the text.
     """
     made: dict[str, Condition] = {other.name: other for other in others}
     waiting = {statement.name: statement for statement in statements}
@@ -47,8 +48,9 @@ def _circle(first: DerivedStatement, waiting: Mapping[str, DerivedStatement]) ->
 
 
 def upstream(name: str, made: Mapping[str, Condition], at: Place | None) -> Condition:
-    """Return the condition with a name, as an upstream of another one. Raises an error if it cannot be an
-    upstream.
+    """Return the condition with a name, as an upstream of another one.
+
+    Raises an error if it cannot be an upstream.
     """
     if name not in made:
         raise DefinitionError(f"unknown condition '{name}'", at, hint=did_you_mean(name, made))

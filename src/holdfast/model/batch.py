@@ -123,8 +123,9 @@ def in_turn(batch: pa.RecordBatch, places: NDArray[np.int64], by: str) -> pa.Rec
 
 
 def turns(batch: pa.RecordBatch, places: NDArray[np.int64], by: str) -> NDArray[np.int64]:
-    """Return the rank of each row for ``in_turn``. Rows that share a value of ``by`` have ranks in their
-    order.
+    """Return the rank of each row for ``in_turn``.
+
+    Rows that share a value of ``by`` have ranks in their order.
     """
     groups = plain(batch.column(by)).dictionary_encode(null_encoding="encode").indices.to_numpy()
     grouped = np.argsort(groups, kind="stable")

@@ -22,8 +22,9 @@ TELLS: tuple[Tell, ...] = get_args(Tell)
 
 
 class Simple(NamedTuple):
-    """A simple event ``e_d = (a_d, p_d, v, t)``. ``sequence`` distinguishes events of one sensor at
-    one time.
+    """A simple event ``e_d = (a_d, p_d, v, t)``.
+
+    ``sequence`` distinguishes events of one sensor at one time.
     """
 
     attribute: str

@@ -148,8 +148,9 @@ S = TypeVar("S", bound=_Retractable)
 
 
 def standing(notifications: Iterable[Notification]) -> list[Notification]:
-    """Return the notifications that were not taken back later, in order. Use it for conditions with ``late
-    correct``.
+    """Return the notifications that were not taken back later, in order.
+
+    Use it for conditions with ``late correct``.
     """
     return sorted(left(notifications), key=lambda one: one.order)
 

@@ -10,8 +10,9 @@ from ..errors import UsageError
 
 
 class Folder(Protocol):
-    """The protocol of folders: ``folder / name`` resolves a file name to a path. Every ``Path``
-    follows it.
+    """The protocol of folders: ``folder / name`` resolves a file name to a path.
+
+    Every ``Path`` follows it.
     """
 
     def __truediv__(self, path: str, /) -> Path: ...

@@ -13,8 +13,9 @@ INITIALLY: tuple[Initially, ...] = get_args(Initially)
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A minimum duration: ``for 5 min``, ``for 3 readings`` or ``for Limits.wait``. The default requires
-    nothing.
+    """A minimum duration: ``for 5 min``, ``for 3 readings`` or ``for Limits.wait``.
+
+    The default requires nothing.
     """
 
     length: Duration = 0

@@ -1,5 +1,6 @@
-"""Conversion of instants and durations. An instant counts microseconds since 1970-01-01 UTC; a duration,
-microseconds.
+"""Conversion of instants and durations.
+
+An instant counts microseconds since 1970-01-01 UTC; a duration, microseconds.
 """
 
 from __future__ import annotations
@@ -89,8 +90,9 @@ def unit_of_epoch(number: float) -> TimeUnit | None:
 
 
 def _instead(when: object) -> str:
-    """Return a hint how to write a value that is not a time. The unit of numbers is guessed from
-    their size.
+    """Return a hint how to write a value that is not a time.
+
+    The unit of numbers is guessed from their size.
     """
     try:
         size = abs(float(when))  # type: ignore[arg-type]

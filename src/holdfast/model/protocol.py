@@ -54,8 +54,9 @@ class Received(msgspec.Struct, frozen=True):
 
 
 class Passing(msgspec.Struct, frozen=True):
-    """An input: a message to a point passes through this node. It continues only with an ``Onward``
-    effect.
+    """An input: a message to a point passes through this node.
+
+    It continues only with an ``Onward`` effect.
     """
 
     now: Instant
@@ -156,8 +157,9 @@ Effect = Send | Route | Spread | Nearby | Onward | SetTimer | CancelTimer | Deli
 
 
 class ProtocolMachine(Protocol):
-    """The protocol of a broker, reader, writer or router as a pure state machine. Every host can run it
-    unchanged.
+    """The protocol of a broker, reader, writer or router as a pure state machine.
+
+    Every host can run it unchanged.
     """
 
     def initial(self) -> Any:

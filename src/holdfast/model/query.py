@@ -88,8 +88,9 @@ class Closest:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A parameter: one value for a group. ``functions`` has one function for all attributes, or one for each.
-    [F60]
+    """A parameter: one value for a group.
+
+    ``functions`` has one function for all attributes, or one for each. [F60]
     """
 
     functions: Function | tuple[tuple[str, Function], ...]
@@ -122,8 +123,9 @@ Parameter = Closest | Aggregate | Multiple | PooledDimension
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The four parameters of a query. The default is the latest event of a topic, at any location and with
-    any status.
+    """The four parameters of a query.
+
+    The default is the latest event of a topic, at any location and with any status.
 
     Every value of the attributes in ``each`` is a condition of its own; the thesis has ``separate`` for the
     four dimensions only.

@@ -36,8 +36,9 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class ReadingRange:
-    """The numbers from ``low`` to ``high``, both included. A strict bound is stored as the next representable
-    number.
+    """The numbers from ``low`` to ``high``, both included.
+
+    A strict bound is stored as the next representable number.
     """
 
     low: float = -math.inf
@@ -95,8 +96,9 @@ class Tie:
 
 @dataclass(frozen=True)
 class Pairs(Sequence[Tie]):
-    """The ties of all pairs of sources of two topics. They are computed on access, so a million ties need two
-    lists of names.
+    """The ties of all pairs of sources of two topics.
+
+    They are computed on access, so a million ties need two lists of names.
     """
 
     topics: tuple[str, str]

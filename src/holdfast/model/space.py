@@ -299,8 +299,9 @@ class Gazetteer:
 
     @cached_property
     def innermost(self) -> tuple[Region, ...]:
-        """The regions that contain no other region. A partial overlap raises an error that names both
-        regions.
+        """The regions that contain no other region.
+
+        A partial overlap raises an error that names both regions.
         """
         around = set(nest(self.regions, self).parents)
         return tuple(region for i, region in enumerate(self.regions) if i not in around)
@@ -381,8 +382,9 @@ def _shape(word: str, numbers: Any) -> Shape:
 
 
 def rectangle(low: Point, high: Point) -> Rectangle:
-    """Return a rectangle from two opposite corners of one to three coordinates. Raises ``ValueError`` if they
-    are invalid.
+    """Return a rectangle from two opposite corners of one to three coordinates.
+
+    Raises ``ValueError`` if they are invalid.
     """
     if not 1 <= len(low) == len(high) <= 3:
         raise ValueError("a rectangle needs its low and its high corner, of one to three coordinates each")
@@ -392,8 +394,9 @@ def rectangle(low: Point, high: Point) -> Rectangle:
 
 
 def circle(centre: Point, radius: float) -> Circle:
-    """Return a circle from a centre of one to three coordinates and a positive radius. Raises ``ValueError``
-    if invalid.
+    """Return a circle from a centre of one to three coordinates and a positive radius.
+
+    Raises ``ValueError`` if invalid.
     """
     if not 1 <= len(centre) <= 3 or not all(math.isfinite(c) for c in centre):
         raise ValueError("a circle needs a centre of one to three coordinates, then its radius")

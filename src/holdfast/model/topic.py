@@ -27,8 +27,9 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Topic:
-    """A kind of event: its name and its attributes. ``time``, ``source`` and location are part of every
-    event.
+    """A kind of event: its name and its attributes.
+
+    ``time``, ``source`` and location are part of every event.
     """
 
     name: str

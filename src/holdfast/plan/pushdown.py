@@ -64,8 +64,9 @@ class Pushdown:
 
     @cached_property
     def decisive_columns(self) -> dict[str, frozenset[str]]:
-        """The columns of each topic that determine whether a row is relevant. Other columns are read
-        afterwards.
+        """The columns of each topic that determine whether a row is relevant.
+
+        Other columns are read afterwards.
         """
         return {
             topic: frozenset().union(*(operator.decisive_columns[topic] for _, operator in consumers))

@@ -87,8 +87,9 @@ def is_preserved(name: str, was: Checked, now: Checked) -> bool:
 
 
 def take_over(name: str, was: Checked, now: Checked, past: Past) -> TakeOver:
-    """Return the state of a condition under another definition, and its transitions. Raises an error if it is
-    refused.
+    """Return the state of a condition under another definition, and its transitions.
+
+    Raises an error if it is refused.
     """
     require(now.by_name[name], refusal(name, was, now))
     return _kind(name, now).revision.take_over(was.by_name[name], now.by_name[name], past)

@@ -131,8 +131,9 @@ def _not_before(since: pa.Array, times: pa.Array) -> pa.Array:
 
 
 def _recipients(operator: Operator, words: NDArray[np.uint64]) -> tuple[NDArray[np.intp], pa.Array]:
-    """Return for each notification the row of its event, and its subscription. `words` has a bit for each
-    condition.
+    """Return for each notification the row of its event, and its subscription.
+
+    `words` has a bit for each condition.
     """
     recipients = operator.recipients
     counts = np.array([len(names) for names in recipients])

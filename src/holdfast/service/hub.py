@@ -16,8 +16,9 @@ _LONGEST_WAIT = 15.0
 
 
 class Hub:
-    """Holds the latest notifications in memory and reads earlier ones from the store. Use it in the event
-    loop.
+    """Holds the latest notifications in memory and reads earlier ones from the store.
+
+    Use it in the event loop.
     """
 
     def __init__(self, store: ServiceStore) -> None:

@@ -43,8 +43,9 @@ class Submission(NamedTuple):
 
 @dataclass(frozen=True)
 class EngineState:
-    """The state of the engine that other threads may read. The engine's thread replaces it after each
-    group.
+    """The state of the engine that other threads may read.
+
+    The engine's thread replaces it after each group.
     """
 
     topics: Mapping[str, Topic]
@@ -137,8 +138,9 @@ class Intake:
         return self._wall_time.advance(read, state.watermarks, state.topic_groups, state.max_delay)
 
     def _resume(self, entry: Entry, read: Mapping[str, Instant]) -> Entry:
-        """Add to a ``Pause`` the event times of topics that resume. The clocks of scopes ignore this step of
-        time.
+        """Add to a ``Pause`` the event times of topics that resume.
+
+        The clocks of scopes ignore this step of time.
         """
         return entry._replace(until=self._time_limits(read)) if isinstance(entry, Pause) else entry
 

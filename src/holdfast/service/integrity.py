@@ -111,8 +111,9 @@ class Integrity:
             await asyncio.sleep(_LOOK_EVERY)
 
     async def _changed(self) -> list[str]:
-        """Read all sealed files and describe those whose bytes have changed. Takes a while, with pauses
-        between files.
+        """Read all sealed files and describe those whose bytes have changed.
+
+        Takes a while, with pauses between files.
         """
         found, looks = [], changed_files(self._folder)
         while (seen := await asyncio.to_thread(next, looks, False)) is not False:

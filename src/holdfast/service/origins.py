@@ -101,8 +101,9 @@ class Requests:
         self._fresh: dict[bytes, tuple[bytes, Instant]] = {}
 
     def find_repetition(self, request: Request, accepted: Mapping[bytes, bytes]) -> RepeatedRequest | None:
-        """Return the earlier request with the same key, or ``None``. `accepted` are the requests of the same
-        group.
+        """Return the earlier request with the same key, or ``None``.
+
+        `accepted` are the requests of the same group.
         """
         with self._lock:
             unsaved = self._fresh.get(request.key)

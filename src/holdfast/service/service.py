@@ -60,8 +60,9 @@ def wall_clock() -> Instant:
 
 @dataclass(frozen=True)
 class Settings:
-    """The intervals and limits of a service. ``Duration`` fields are in microseconds, ``float`` fields in
-    seconds.
+    """The intervals and limits of a service.
+
+    ``Duration`` fields are in microseconds, ``float`` fields in seconds.
     """
 
     idle: Duration = 5 * SECOND
@@ -355,8 +356,9 @@ class Service:
             return fresh
 
     def take_snapshot(self) -> None:
-        """Take a snapshot. Runs in the engine's thread; another thread writes it, so that readings are not
-        delayed.
+        """Take a snapshot.
+
+        Runs in the engine's thread; another thread writes it, so that readings are not delayed.
         """
         self._snapshot_at = time.monotonic()
         self.snapshot_written = self._keeping.submit(
@@ -408,8 +410,9 @@ class Service:
         await self.timeline.follow(self.hub)
 
     async def attach_feeds(self, feeds: Sequence[Feed]) -> None:
-        """Set the feeds before they deliver anything. Timers over their topics wait until the feeds have no
-        backlog.
+        """Set the feeds before they deliver anything.
+
+        Timers over their topics wait until the feeds have no backlog.
         """
         self.feeds = feeds
         await self._pause({})  # feeds could not deliver anything until now
@@ -537,8 +540,9 @@ class Service:
         ]
 
     async def wait_until_evaluated(self) -> None:
-        """Wait until the engine has evaluated everything that is in the log now. Raises an error if the
-        service fails.
+        """Wait until the engine has evaluated everything that is in the log now.
+
+        Raises an error if the service fails.
         """
         position = self.log.next
         while self.evaluated < position:
@@ -550,8 +554,9 @@ class Service:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run all stages until the context ends. Then process the input that waits, and take a last
-        snapshot.
+        """Run all stages until the context ends.
+
+        Then process the input that waits, and take a last snapshot.
         """
         stages = [self._run_log, self._run_engine, self._run_clock, self._run_timeline]
         stages += [self._run_notes, self.integrity.look]

@@ -281,8 +281,9 @@ class ServiceStore:
     def history(
         self, subscription: str, scope: str | None, period: tuple[Instant, Instant], most: int
     ) -> list[NotificationRow]:
-        """Return at most ``most`` notifications of a scope in a period, by time. The end of the period is
-        exclusive.
+        """Return at most ``most`` notifications of a scope in a period, by time.
+
+        The end of the period is exclusive.
         """
         query = (
             f"SELECT {_COLUMNS} FROM notifications WHERE subscription = ? AND scope IS ? "

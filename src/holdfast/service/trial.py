@@ -170,8 +170,9 @@ def to_json(one: Interval) -> dict[str, Any]:
 
 
 def bars(found: Iterable[Interval], period: tuple[Instant, Instant], width: int) -> list[Mapping[str, Any]]:
-    """Return intervals as bars of a chart ``width`` pixels wide. Intervals on one pixel of a row become one
-    bar.
+    """Return intervals as bars of a chart ``width`` pixels wide.
+
+    Intervals on one pixel of a row become one bar.
     """
     start, end = period
     pixel = max(1, (end - start) // max(1, width))

@@ -75,8 +75,9 @@ def compile_value(op: Expression, leaf: Callable[[Expression], Compute | None]) 
 
 
 def predicate(op: Expression) -> Callable[[Mapping[str, Value]], bool]:
-    """Return a function that tells whether a core predicate is true at a reading. Unknown counts as
-    not true.
+    """Return a function that tells whether a core predicate is true at a reading.
+
+    Unknown counts as not true.
     """
     compute = compile_value(op, _of_reading)
     return lambda reading: compute(reading) is True

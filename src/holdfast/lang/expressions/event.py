@@ -87,8 +87,9 @@ def _comparison(sign: ComparisonSign, left: Expression, right: Expression, topic
 
 
 def kind(op: Expression, topic: Topic) -> str:
-    """Return the type of a value. Sums, differences and products of ints are int; other arithmetic is
-    float.
+    """Return the type of a value.
+
+    Sums, differences and products of ints are int; other arithmetic is float.
     """
     match op:
         case Name(name):

@@ -163,8 +163,9 @@ def number(op: Expression, topic: Topic, named: Naming) -> str:
 
 
 def keys(condition: ScopedCondition, named: Naming = quote_name) -> tuple[str, ...] | None:
-    """Return the SQL of the keys of an event's scopes, innermost first. It is null where the event is in no
-    scope.
+    """Return the SQL of the keys of an event's scopes, innermost first.
+
+    It is null where the event is in no scope.
 
     Returns ``None`` for keys without an SQL form: regions, and floats, which Spark prints differently.
     """

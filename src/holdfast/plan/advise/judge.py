@@ -25,8 +25,9 @@ NO_STARTS = np.empty((0, 3), np.int64)
 
 
 class VariantGrid(NamedTuple):
-    """All combinations of entrances, exits and minimum durations. ``None`` stands for a predicate without a
-    threshold.
+    """All combinations of entrances, exits and minimum durations.
+
+    ``None`` stands for a predicate without a threshold.
     """
 
     enters: tuple[float | None, ...]

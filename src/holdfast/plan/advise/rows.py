@@ -55,8 +55,9 @@ class MeasuredRows:
         return min(int(part.min()) for part in every), max(int(part.max()) for part in every)
 
     def moments(self) -> Moments:
-        """Return the count, sum and sum of squares of the compared values. Results of several shards can be
-        added.
+        """Return the count, sum and sum of squares of the compared values.
+
+        Results of several shards can be added.
         """
         values = self.enter if np.isfinite(self.enter).any() else self.exit
         finite = values[np.isfinite(values)]

@@ -144,8 +144,9 @@ def grid_of(
     exits: Sequence[float] | None = None,
     guards: Sequence[Duration] | None = None,
 ) -> VariantGrid:
-    """Return the grid of the requested numbers. Numbers that are ``None`` become some steps around the
-    current number.
+    """Return the grid of the requested numbers.
+
+    Numbers that are ``None`` become some steps around the current number.
 
     ``deviation`` is the standard deviation of the compared values, which determines the step.
     """

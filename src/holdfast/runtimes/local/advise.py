@@ -25,8 +25,9 @@ def history(
     *,
     progress: Callable[[Tally], None] = lambda _tally: None,
 ) -> MeasuredInMemory:
-    """Read the readings that a state depends on into memory. `tally` counts rows; `progress` is called with
-    it.
+    """Read the readings that a state depends on into memory.
+
+    `tally` counts rows; `progress` is called with it.
     """
     measure, topic = Measure(found), found.condition.topic.name
     for file in files:

@@ -64,8 +64,9 @@ class Holding(NamedTuple):
 
 
 class Subscription:
-    """A subscriber of an engine. Without a callback, notifications are queued; iteration removes them from
-    the queue.
+    """A subscriber of an engine.
+
+    Without a callback, notifications are queued; iteration removes them from the queue.
     """
 
     def __init__(self, engine: Engine, name: str, callback: Callback | None) -> None:
@@ -108,8 +109,9 @@ class Engine:
         tables: Mapping[str, Any] | None = None,
         remember: bool = False,
     ) -> None:
-        """Start a definition. ``base`` is the folder of the files that it names; ``lets`` replaces values of
-        ``let``.
+        """Start a definition.
+
+        ``base`` is the folder of the files that it names; ``lets`` replaces values of ``let``.
 
         ``tables`` replaces the files of tables. With ``remember`` the engine stores the latest reading of
         every source, which ``revise`` then uses.
@@ -133,8 +135,9 @@ class Engine:
         return check(app, self._base, self._lets, self._tables)
 
     def _listen(self) -> None:
-        """Recreate the lists of subscribers for the conditions that run now. Existing subscribers are
-        retained.
+        """Recreate the lists of subscribers for the conditions that run now.
+
+        Existing subscribers are retained.
         """
         self._listeners = {name: self._listeners.get(name, []) for name in self._running.names}
 
@@ -213,8 +216,9 @@ class Engine:
         whole: bool = True,
         base: Folder | None = None,
     ) -> list[Notification]:
-        """Replace the running definition. Unchanged conditions continue, new ones start, and changed ones
-        carry over their scopes.
+        """Replace the running definition.
+
+        Unchanged conditions continue, new ones start, and changed ones carry over their scopes.
 
         Each scope that changes is reported once: as ``revised``, with ``since`` if it is active now, or as
         ``unknown`` until the next reading that decides its state.
@@ -311,8 +315,9 @@ class Engine:
         return self.push_conformed(known, conform(known, batch))
 
     def push_conformed(self, known: Topic, batch: pa.RecordBatch) -> list[Notification]:
-        """Process a batch that ``conform`` returned for the topic. Otherwise like ``push_batch``, without its
-        checks.
+        """Process a batch that ``conform`` returned for the topic.
+
+        Otherwise like ``push_batch``, without its checks.
         """
         topic, batch, running = known.name, self._with_sequence(batch), self._running
         latest = latest_time(batch)
@@ -331,8 +336,9 @@ class Engine:
         yield from self.finish()
 
     def advance(self, until: Instant) -> list[Notification]:
-        """Advance the watermark of all topics to an instant without an event. Return the notifications of
-        timers.
+        """Advance the watermark of all topics to an instant without an event.
+
+        Return the notifications of timers.
         """
         if type(until) is not int:
             raise UsageError(f"time comes to an instant, {INSTANT}, not to {until!r:.60}")
@@ -457,8 +463,9 @@ class Engine:
         return dict(self._late_counts)
 
     def holding(self, of: Collection[str] | None = None) -> list[Holding]:
-        """Return the active conditions by name and scope. If `of` is given, only conditions with
-        these names.
+        """Return the active conditions by name and scope.
+
+        If `of` is given, only conditions with these names.
         """
         found = [
             Holding(*key, standing.since, standing.known, standing.level)
@@ -551,8 +558,9 @@ def _require_callback(callback: Any) -> None:
 
 
 def _as_app(app: App | str | None) -> App:
-    """Return a definition without its test cases, which an engine does not run. ``None`` is an empty
-    definition.
+    """Return a definition without its test cases, which an engine does not run.
+
+    ``None`` is an empty definition.
     """
     known = App() if app is None else as_app(app)
     if not any(isinstance(s, Case) for s in known.statements):

@@ -94,8 +94,9 @@ class Reduction:
         self._shares = in_threads(self._read, units, _cores())
 
     def of(self, number: int) -> Iterator[Share | None]:
-        """Yield the shares of a part. Yields `None` if the part must be sorted; no later share can be read
-        then.
+        """Yield the shares of a part.
+
+        Yields `None` if the part must be sorted; no later share can be read then.
         """
         units = self._units[number]
         following = {id: Following() for id in self._pushdown.operators}

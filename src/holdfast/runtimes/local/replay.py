@@ -204,8 +204,9 @@ class Replay:
         return self.to_arrow(form).to_pandas()
 
     def intervals(self) -> list[Interval]:
-        """Return the intervals of conditions, ordered by their ends; open ones are last. Call it instead of
-        iterating.
+        """Return the intervals of conditions, ordered by their ends; open ones are last.
+
+        Call it instead of iterating.
         """
         pairing = Pairing()
         return [*pairing.pair(self), *pairing.still_open()]
@@ -247,8 +248,9 @@ class Replay:
         return (None if len(held) < len(counts) else held), sorters
 
     def _run_presorted(self, shares: Iterable[Share], stack: ExitStack) -> dict[int, Sorter]:
-        """Run the operators on the unsorted shares of a part. Return sorters with the output of each
-        operator.
+        """Run the operators on the unsorted shares of a part.
+
+        Return sorters with the output of each operator.
         """
         found = self._sorters(stack, range(len(self._operators)))
         for share in shares:
@@ -316,8 +318,9 @@ class Replay:
         return ready
 
     def _due(self) -> Iterator[Instant]:
-        """Yield the due times of operators with timers. Each timer advances with the readings of the
-        operator's own topics.
+        """Yield the due times of operators with timers.
+
+        Each timer advances with the readings of the operator's own topics.
         """
         yield NEVER
         for i, operator in enumerate(self._operators):

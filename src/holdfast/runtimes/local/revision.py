@@ -136,8 +136,9 @@ def revise(
 
 
 def _take_over(names: Iterable[str], before: Checked, after: Checked, old: Old) -> dict[str, TakeOver]:
-    """Return how conditions that are not rebuilt carry over their state. Unchanged conditions are
-    left out.
+    """Return how conditions that are not rebuilt carry over their state.
+
+    Unchanged conditions are left out.
     """
     was, now = meanings(before), meanings(after)
     found = {name: plan.take_over(name, before, after, old.past(name)) for name in names}

@@ -104,8 +104,9 @@ class RunningDefinition:
         return records, load
 
     def declare(self, checked: Checked) -> None:
-        """Replace the topics by those of a definition. Drop changed attributes from the stored latest
-        events.
+        """Replace the topics by those of a definition.
+
+        Drop changed attributes from the stored latest events.
         """
         before, self.topics = self.topics, {topic.name: topic for topic in checked.topics}
         self.latest = {
@@ -169,8 +170,9 @@ class RunningDefinition:
         return {topic: sort_derived(concatenate(batches)) for topic, batches in found.items()}
 
     def share(self, name: str, meaning: str) -> None:
-        """Let a new condition share the state of an equal one that is in its initial state. Otherwise do
-        nothing.
+        """Let a new condition share the state of an equal one that is in its initial state.
+
+        Otherwise do nothing.
         """
         for id, operator in self.graph.operators.items():
             for i, its_meaning in enumerate(operator.meanings):

@@ -73,8 +73,9 @@ def _claim(claim: Path) -> bool:
 
 
 def _adopt_finished(archive: Path) -> None:
-    """Rename the archives of earlier sessions that have ended. If there are several, the largest one
-    remains.
+    """Rename the archives of earlier sessions that have ended.
+
+    If there are several, the largest one remains.
     """
     for part in archive.parent.glob(f"{archive.stem}-*.part"):
         with suppress(FileNotFoundError):  # somebody else was faster

@@ -34,8 +34,9 @@ class Fingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.json.encode(self)
 
     def require_same(self, found: bytes) -> None:
-        """Refuse a checkpoint that another stream has written. ``found`` is the fingerprint in the
-        checkpoint.
+        """Refuse a checkpoint that another stream has written.
+
+        ``found`` is the fingerprint in the checkpoint.
         """
         try:
             other = msgspec.json.decode(found, type=Fingerprint)

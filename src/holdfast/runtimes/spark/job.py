@@ -49,8 +49,9 @@ class FormerDefinition(msgspec.Struct, frozen=True):
 
     @property
     def checked(self) -> Checked:
-        """The unpickled definition. The checkpoint must come from a trusted owner, because unpickling can run
-        code.
+        """The unpickled definition.
+
+        The checkpoint must come from a trusted owner, because unpickling can run code.
         """
         try:
             found = pickle.loads(self.definition)
@@ -150,8 +151,9 @@ class Job:
 
     @property
     def revision_number(self) -> int:
-        """The number of the latest revision that rebuilt states from files; -1 if there was none. It grows
-        with each revision.
+        """The number of the latest revision that rebuilt states from files; -1 if there was none.
+
+        It grows with each revision.
         """
         return max((slot.number for slot in self.slots or () if slot.files >= 0), default=-1)
 
@@ -201,8 +203,9 @@ class Job:
         return any(not machine.traits.compacts and machine.traits.lookaround is None for machine in machines)
 
     def shards(self, cores: int) -> int:
-        """Return how many shards to use. Heavy jobs use more, so that all cores end at about the same
-        time.
+        """Return how many shards to use.
+
+        Heavy jobs use more, so that all cores end at about the same time.
         """
         return (8 if self.is_heavy else 2) * cores
 
@@ -214,8 +217,9 @@ class Job:
 
 @lru_cache(maxsize=8)
 def _decode(encoded: bytes) -> Job:
-    """Decode a job that was sent to this process. The cache makes that happen once per process, not once per
-    task.
+    """Decode a job that was sent to this process.
+
+    The cache makes that happen once per process, not once per task.
     """
     job = Job(*pickle.loads(encoded))
     job.__dict__["_bytes"] = encoded  # encoded again it need not be the same bytes

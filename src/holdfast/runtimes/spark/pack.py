@@ -164,8 +164,9 @@ def _watermark_row(number: int, shard: int, at: Instant) -> pa.RecordBatch:
 def pack_watermarks(
     watermarks: Mapping[str, Instant], shards: int, part: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Return the watermarks of topics as packets, one for each shard. Without watermarks there are no
-    packets.
+    """Return the watermarks of topics as packets, one for each shard.
+
+    Without watermarks there are no packets.
     """
     payload = msgspec.msgpack.encode(watermarks)
     places = range(shards if watermarks else 0)

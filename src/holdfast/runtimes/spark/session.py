@@ -131,8 +131,9 @@ def redirect_stderr(path: Path) -> Iterator[None]:
 
 
 def _require_java() -> None:
-    """Set `JAVA_HOME` if Java is installed but neither set nor on the path. Raises an error if there is no
-    Java.
+    """Set `JAVA_HOME` if Java is installed but neither set nor on the path.
+
+    Raises an error if there is no Java.
     """
     if os.environ.get("JAVA_HOME") or shutil.which("java"):
         return

@@ -50,8 +50,9 @@ class RequestLimits:
 
 
 class Rate:
-    """A limit on the rate of events per address (a leaky bucket). Addresses without recent events are
-    removed.
+    """A limit on the rate of events per address (a leaky bucket).
+
+    Addresses without recent events are removed.
     """
 
     def __init__(self, most: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:

@@ -125,8 +125,9 @@ def _regions(site: Site) -> list[dict[str, Any]]:
 
 
 async def sent_intervals(site: Site, period: tuple[Instant, Instant]) -> list[Interval]:
-    """Return the intervals of a period that sinks were notified of. Active conditions have intervals without
-    an end.
+    """Return the intervals of a period that sinks were notified of.
+
+    Active conditions have intervals without an end.
     """
     rows = await asyncio.to_thread(site.service.store.notifications_between, *period, 1_000_000)
     found = await asyncio.to_thread(intervals, rows, site.service.core.corrected)

@@ -134,8 +134,9 @@ async def forget(site: CurrentSite, request: Request) -> dict[str, Any]:
 
 @router.post("/api/mute")
 async def mute(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Withhold the starts of a condition from sinks for a number of seconds. The status page still shows
-    them.
+    """Withhold the starts of a condition from sinks for a number of seconds.
+
+    The status page still shows them.
     """
     return await _mark(site, request, "mute", _HOUR)
 

@@ -177,8 +177,9 @@ def _decoded_size(message: pa.Message) -> int:
 
 
 def _expanded_size(body: memoryview, start: int, length: int) -> int:
-    """Return the decoded size that stands at the start of a compressed buffer. An uncompressed buffer has -1
-    there.
+    """Return the decoded size that stands at the start of a compressed buffer.
+
+    An uncompressed buffer has -1 there.
     """
     if length < 8 or start < 0 or start + 8 > len(body):
         return 0

@@ -236,8 +236,9 @@ _TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 
 
 def of_kind(attribute: Attribute, value: Any) -> Value:
-    """Convert text from a channel or a CSV line to the kind of an attribute. Other values are returned
-    unchanged.
+    """Convert text from a channel or a CSV line to the kind of an attribute.
+
+    Other values are returned unchanged.
     """
     if not isinstance(value, str) or attribute.kind == "text":
         known: Value = value

@@ -73,8 +73,9 @@ class Beats:
     """Whether the messages suggest that there is no backlog, where the broker delivers no heartbeats."""
 
     def will_return(self, now: float) -> bool:
-        """Whether heartbeats can be expected to return. Some brokers do not let a client publish or read
-        them.
+        """Whether heartbeats can be expected to return.
+
+        Some brokers do not let a client publish or read them.
         """
         if self.returned is not None or self.acknowledged is None:
             return True
@@ -83,8 +84,9 @@ class Beats:
 
 @dataclass
 class MqttFeed:
-    """A feed that submits the messages of a broker as readings. It is the listener of its
-    ``MqttSubscriber``.
+    """A feed that submits the messages of a broker as readings.
+
+    It is the listener of its ``MqttSubscriber``.
     """
 
     service: Service

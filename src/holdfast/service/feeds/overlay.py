@@ -120,8 +120,9 @@ class OverlayFeed:
         return True
 
     def read_until(self) -> Instant | None:
-        """Return the current time, or ``None`` while messages wait in the queue. The overlay itself has no
-        backlog.
+        """Return the current time, or ``None`` while messages wait in the queue.
+
+        The overlay itself has no backlog.
         """
         return self.service.clock() if self.connected and self._queue.empty() else None
 

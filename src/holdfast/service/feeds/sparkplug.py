@@ -136,8 +136,9 @@ class _EdgeNode(NamedTuple):
 
 
 class Nodes:
-    """The known edge nodes. ``ask`` is called to request the birth message of a node whose birth was
-    missed.
+    """The known edge nodes.
+
+    ``ask`` is called to request the birth message of a node whose birth was missed.
     """
 
     def __init__(self, ask: Callable[[str, bytes], Any]) -> None:

@@ -194,8 +194,9 @@ class Log:
         return self._current.first
 
     def after(self, position: int, before: int | None = None) -> Iterator[Appended]:
-        """Yield the entries from a position on, as they were appended. Missing or damaged entries are
-        ``Unreadable``.
+        """Yield the entries from a position on, as they were appended.
+
+        Missing or damaged entries are ``Unreadable``.
         """
         end = self.next if before is None else before
         segments = segments_of(self.folder)
@@ -265,8 +266,9 @@ def _number(entry: Entry, position: int) -> Entry:
 
 
 def _create(path: Path, raw: bytes) -> int:
-    """Create a durable file with its first bytes, or leave no file if that fails. Return the open
-    descriptor.
+    """Create a durable file with its first bytes, or leave no file if that fails.
+
+    Return the open descriptor.
     """
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o640)
     try:

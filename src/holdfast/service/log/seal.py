@@ -176,8 +176,9 @@ def has_removed_files(folder: Path) -> bool:
 
 
 def last_removed_file(folder: Path) -> str:
-    """Return the name of the last file that ``retain`` removed, or empty text. Files up to it are not
-    missing.
+    """Return the name of the last file that ``retain`` removed, or empty text.
+
+    Files up to it are not missing.
     """
     path = folder / FOLDER / _TRIMMED
     return path.read_text() if path.exists() else ""

@@ -31,8 +31,9 @@ _PING_EVERY = packets.KEEP_ALIVE / 3
 
 
 class Listener(Protocol):
-    """The protocol of listeners, which receive the events of a subscriber in the event loop. No method may
-    raise.
+    """The protocol of listeners, which receive the events of a subscriber in the event loop.
+
+    No method may raise.
 
     For each connection the subscriber first calls ``on_connect``. If the broker admits it, the subscriber
     calls ``on_subscribe``, then ``on_message`` and ``on_publish`` as packets arrive. ``on_disconnect`` is the
@@ -40,8 +41,9 @@ class Listener(Protocol):
     """
 
     def on_connect(self, connection: int, result: ReasonCode) -> None:
-        """Called when the broker admits or refuses the client. ``connection`` counts the attempts that it
-        answered.
+        """Called when the broker admits or refuses the client.
+
+        ``connection`` counts the attempts that it answered.
         """
 
     def on_subscribe(self, results: Sequence[ReasonCode]) -> None:
@@ -88,8 +90,9 @@ class MqttSubscriber:
             wait = min(2 * wait, LONGEST_WAIT)
 
     async def _connect(self) -> None:
-        """Connect, and handle packets until the connection ends. Returns if the broker refuses or cannot be
-        reached.
+        """Connect, and handle packets until the connection ends.
+
+        Returns if the broker refuses or cannot be reached.
         """
         broker = self._broker
         try:

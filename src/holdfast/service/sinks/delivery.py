@@ -94,8 +94,9 @@ async def isolate(
     post: Callable[[Sequence[T]], Awaitable[None]],
     refused: Callable[[T, Refusal], Awaitable[None]],
 ) -> None:
-    """Post items together. If they are refused, post halves, until each refused item is alone and goes to
-    ``refused``.
+    """Post items together.
+
+    If they are refused, post halves, until each refused item is alone and goes to ``refused``.
     """
     try:
         await post(items)
@@ -294,8 +295,9 @@ class SinkDelivery:
             self.trouble = trouble
 
     def status(self, last: int) -> dict[str, Any]:
-        """Return the status of the sink, for the status page and the metrics. ``last`` is the newest
-        position.
+        """Return the status of the sink, for the status page and the metrics.
+
+        ``last`` is the newest position.
         """
         return {
             "name": self.sink.name,

@@ -1,5 +1,6 @@
-"""Conversion of notifications to the formats of other systems: MQTT, webhooks, Alertmanager. Pure
-functions.
+"""Conversion of notifications to the formats of other systems: MQTT, webhooks, Alertmanager.
+
+Pure functions.
 """
 
 from __future__ import annotations

@@ -33,8 +33,9 @@ class MqttSink:
         self._started = False
 
     async def deliver(self, rows: Sequence[NotificationRow]) -> None:
-        """Publish notifications, and wait until the broker has acknowledged them. Connects at the
-        first call.
+        """Publish notifications, and wait until the broker has acknowledged them.
+
+        Connects at the first call.
         """
         if not self._started:
             self._client.loop_start()

@@ -24,8 +24,9 @@ _FORM = pa.schema(
 
 
 class ParquetSink:
-    """A sink that writes a file for each batch, named by its first position. A repeated batch replaces its
-    file.
+    """A sink that writes a file for each batch, named by its first position.
+
+    A repeated batch replaces its file.
     """
 
     kind = "parquet"

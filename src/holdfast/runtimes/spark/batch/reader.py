@@ -196,8 +196,9 @@ class Compaction:
         self._at_ends: dict[int, list[pa.RecordBatch]] = {}
 
     def add(self, topic: str, batch: pa.RecordBatch, relevances: Sequence[Relevance] | None = None) -> None:
-        """Add rows of a topic that follow all earlier rows of their scopes. `relevances` has their relevance
-        if known.
+        """Add rows of a topic that follow all earlier rows of their scopes.
+
+        `relevances` has their relevance if known.
         """
         at_end = np.isin(times(batch), self._part.shared)
         inside = batch.filter(pa.array(~at_end)) if at_end.any() else batch

@@ -77,8 +77,9 @@ class Replay:
         spark: SparkSession | str | None = None,
         rejects: Rejects | None = None,
     ) -> None:
-        """Plan the replay. ``spark`` is a session, or the master for a new one; by default that of
-        ``session``.
+        """Plan the replay.
+
+        ``spark`` is a session, or the master for a new one; by default that of ``session``.
         """
         self._rejects = rejects if rejects is not None else Rejects()
         self._job = Job.on_history(checked)
@@ -277,8 +278,9 @@ def replay(
 
 
 def parts_of(files: Sequence[InputFile], reading: Reading) -> list[Part]:
-    """Return the parts of a history: groups of files that overlap in time. Raises an error for unreadable
-    files.
+    """Return the parts of a history: groups of files that overlap in time.
+
+    Raises an error for unreadable files.
     """
     files = [replace(file, path=os.path.abspath(file.path)) for file in files]
     for file in files:

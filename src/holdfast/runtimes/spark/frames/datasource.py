@@ -74,8 +74,9 @@ class _SourceOptions(NamedTuple):
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> _SourceOptions:
-        """Parse and check the options of the data source. Raises ``UsageError`` for unknown and
-        missing ones.
+        """Parse and check the options of the data source.
+
+        Raises ``UsageError`` for unknown and missing ones.
         """
         for name in options:
             if name.lower() not in (*_OPTIONS, *_LIVE):
@@ -119,8 +120,9 @@ class _SourceOptions(NamedTuple):
         return pa.schema([*fixed.items(), *((name, TYPES[kind]) for name, kind in kinds.items())])
 
     def rows(self, found: Iterable[OperatorEvents]) -> Iterator[pa.RecordBatch]:
-        """Return the selected events as rows. Each event is returned once, even if several operators select
-        it.
+        """Return the selected events as rows.
+
+        Each event is returned once, even if several operators select it.
         """
         seen: dict[str, dict[int, list[pa.RecordBatch]]] = {}
         for number, operator, topic, events in found:

@@ -82,8 +82,9 @@ def usable_rows(
     bad: Bad,
     filters: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """Return the relevant rows of a frame in Holdfast's columns. A row has a sequence only if the frame has
-    one.
+    """Return the relevant rows of a frame in Holdfast's columns.
+
+    A row has a sequence only if the frame has one.
 
     `filters` has the predicate of each topic as SQL, by default that of all relevant rows. Do not filter the
     result further: Spark moves filters ahead, and would then skip the rows that must fail.
@@ -154,8 +155,9 @@ def naming(checked: Checked, topic: Topic) -> Naming:
 
 
 def _columns(topics: Sequence[Topic]) -> dict[tuple[str, Kind], str]:
-    """Return a column name for each attribute name and kind. Names are numbered because Spark's names ignore
-    case.
+    """Return a column name for each attribute name and kind.
+
+    Names are numbered because Spark's names ignore case.
     """
     found = dict.fromkeys((a.name, a.kind) for topic in topics for a in topic.attributes)
     return {(name, kind): f"{i} {name}" for i, (name, kind) in enumerate(found)}
@@ -285,8 +287,9 @@ def _require_kind(ours: str, theirs: str, type: DataType, kind: Kind) -> None:
 
 
 def _time(reading: Reading, at: Mapping[str, str], types: Mapping[str, DataType]) -> str:
-    """Return the SQL expression of the time. A time without a zone has the zone of the reading, not of the
-    session.
+    """Return the SQL expression of the time.
+
+    A time without a zone has the zone of the reading, not of the session.
     """
     theirs = reading.theirs("time")
     match types[theirs]:

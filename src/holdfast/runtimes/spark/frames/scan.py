@@ -35,8 +35,9 @@ class PlanDoesNotFit(Exception):
 
 
 def scan(job: Job, frame: DataFrame, reading: Reading) -> Scan:
-    """Return the files of a frame. Raises `PlanDoesNotFit` if the frame does more than read and
-    filter files.
+    """Return the files of a frame.
+
+    Raises `PlanDoesNotFit` if the frame does more than read and filter files.
     """
     top = optimized_plan(frame)
     if top is None:
@@ -123,8 +124,9 @@ _HARMLESS = {"path", "paths", "recursivefilelookup", "pathglobfilter"}
 
 
 def _files(relation: Any) -> list[InputFile]:
-    """Return the files of a relation. They must be Parquet files on this machine, read without special
-    options.
+    """Return the files of a relation.
+
+    They must be Parquet files on this machine, read without special options.
     """
     if relation.getClass().getSimpleName() != "HadoopFsRelation":
         raise PlanDoesNotFit("it is not a scan of files")
@@ -221,8 +223,9 @@ _COMPARISONS = {
 
 
 def _translate(node: Any, columns: Mapping[int, str], used: dict[str, str]) -> Any:
-    """Translate a condition of Spark to Arrow, and add its columns to `used`. Both treat missing values in
-    the same way.
+    """Translate a condition of Spark to Arrow, and add its columns to `used`.
+
+    Both treat missing values in the same way.
     """
     name = node.getClass().getSimpleName()
     match name:

@@ -44,8 +44,9 @@ def stream(
     shards: int = SHARDS,
     checkpoint: str | Path | None = None,
 ) -> DataFrame:
-    """Return the notifications of a streaming DataFrame as a streaming DataFrame. Columns are as for
-    `replay`.
+    """Return the notifications of a streaming DataFrame as a streaming DataFrame.
+
+    Columns are as for `replay`.
 
     Spark does not preserve the order in which the rows of a micro-batch arrived, so each micro-batch is
     processed by (time, source, sequence). Late events of ordered conditions are rows with the status `late`.

@@ -197,8 +197,9 @@ class Checkpoint:
 
 
 def _try_lock(file: int, attempts: int) -> bool:
-    """Take a lock if it is free, and return whether it was. `is_locked` in another process may hold it
-    briefly.
+    """Take a lock if it is free, and return whether it was.
+
+    `is_locked` in another process may hold it briefly.
     """
     for attempt in range(attempts):
         try:

@@ -141,8 +141,9 @@ def _json_lines(path: Path) -> list[Any]:
 
 
 def _matches_checksum(path: Path) -> bool:
-    """Whether a file matches the checksums in Hadoop's file beside it. Without that file the result
-    is true.
+    """Whether a file matches the checksums in Hadoop's file beside it.
+
+    Without that file the result is true.
     """
     beside = path.with_name(f".{path.name}.crc")
     if not beside.exists():

@@ -1,5 +1,6 @@
-"""The data source of a streaming query. It reads each file once, in the order of the log, and packs events by
-shard.
+"""The data source of a streaming query.
+
+It reads each file once, in the order of the log, and packs events by shard.
 
 A timely condition processes events in the order of arrival, so all events of one reader form a closed part.
 An operator that uses watermarks may still wait for earlier events. For it no part is closed, and every shard
@@ -320,8 +321,9 @@ def read_part(feed: StreamSettings, part: _FeedPartition) -> Iterator[pa.RecordB
 def read_entries(
     feed: StreamSettings, part: InputPartition, *, closed: bool
 ) -> tuple[Report, list[OperatorEvents]]:
-    """Read the files of a task. Return the report and the relevant events. A file with an error has no
-    events.
+    """Read the files of a task.
+
+    Return the report and the relevant events. A file with an error has no events.
     """
     assert isinstance(part, _FeedPartition)
     whole, size, bad = Reader(feed.job), 0, list[tuple[str, str]]()
@@ -372,8 +374,9 @@ def _join(some: Sequence[OperatorEvents], *, closed: bool) -> OperatorEvents:
 
 
 def _watermarks_after(job: Job, part: _FeedPartition, report: Report) -> dict[str, Instant]:
-    """Return the watermarks that shards need after a task. At the end of the stream all watermarks are at the
-    end of time.
+    """Return the watermarks that shards need after a task.
+
+    At the end of the stream all watermarks are at the end of time.
     """
     if part.until == NEVER:
         return dict.fromkeys(job.watermark_topics, NEVER)

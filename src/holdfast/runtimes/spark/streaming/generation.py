@@ -57,8 +57,9 @@ def move_to_next_generation(
 
 
 def remove_old_generations(checkpoint: Checkpoint, last: Commit | None) -> None:
-    """Remove the folders of other generations. After the first commit, also remove the states from which this
-    one started.
+    """Remove the folders of other generations.
+
+    After the first commit, also remove the states from which this one started.
     """
     sync(checkpoint.folder)  # whose it is, before what it was goes
     for path in checkpoint.other_generations():
@@ -73,8 +74,9 @@ def remove_old_generations(checkpoint: Checkpoint, last: Commit | None) -> None:
 def hand_over_states(
     spark: Callable[[], SparkSession], checkpoint: Checkpoint, stages: int, batch: int, to: Path
 ) -> dict[str, int]:
-    """Read the states from a Spark checkpoint after `batch`; executors write them to files. Return their
-    checksums.
+    """Read the states from a Spark checkpoint after `batch`; executors write them to files.
+
+    Return their checksums.
     """
     own = spark().newSession()
     for name, value in STORE_SETTINGS.items():

@@ -100,8 +100,9 @@ class Ledger:
     def commit(
         self, batch: int, record: Record, changes: Iterable[ActiveChange], known: Iterable[KnownChange] = ()
     ) -> None:
-        """Write the record of a batch, and the changes of its active and unknown scopes. Replaces a record of
-        the same batch.
+        """Write the record of a batch, and the changes of its active and unknown scopes.
+
+        Replaces a record of the same batch.
         """
         holding, self._holding = self._holding, None  # until all of it is written
         with self._connect() as database:

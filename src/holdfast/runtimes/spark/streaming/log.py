@@ -32,8 +32,9 @@ class Entry(msgspec.Struct, frozen=True):
     latest: Instant | None = None
 
     def input_file(self, number: int) -> InputFile:
-        """Return the file for readers. Its place in the log is the major part of its rows' sequence
-        numbers.
+        """Return the file for readers.
+
+        Its place in the log is the major part of its rows' sequence numbers.
         """
         known = format_of(self.path)
         assert known is not None
@@ -96,8 +97,9 @@ class FileLog:
     def discover(
         self, folders: Sequence[Folder], settle: float, latest: Callable[[Entry, int], Instant | None]
     ) -> Waiting:
-        """Append the complete files that have arrived, sorted by path. Return the files that are not
-        appended.
+        """Append the complete files that have arrived, sorted by path.
+
+        Return the files that are not appended.
 
         A file must not have changed for `settle` seconds. `latest` returns the latest time in a file.
         """
@@ -122,8 +124,9 @@ class FileLog:
         return waiting
 
     def refresh(self) -> None:
-        """Read entries that another process has appended. An incomplete last line is removed, because no
-        reader has used it.
+        """Read entries that another process has appended.
+
+        An incomplete last line is removed, because no reader has used it.
         """
         with self._lock():
             pass

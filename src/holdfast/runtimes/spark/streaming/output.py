@@ -188,8 +188,9 @@ def sync(*paths: Path) -> None:
 
 
 def open_output(text: str, topics: tuple[Topic, ...], query: str, lengths: Collection[str]) -> BatchOutput:
-    """Return the sink for `parquet:PATH`, `jsonl:PATH` or `console`. Refuses files that the query has not
-    written.
+    """Return the sink for `parquet:PATH`, `jsonl:PATH` or `console`.
+
+    Refuses files that the query has not written.
     """
     kind, _, place = text.partition(":")
     path = Path(os.path.abspath(place))

@@ -151,8 +151,9 @@ def run_history(
 
 
 def _readings(entries: Sequence[Entry], reading: Reading) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the events of files in the order of arrival. Files with errors are skipped, as in the
-    first pass.
+    """Yield the events of files in the order of arrival.
+
+    Files with errors are skipped, as in the first pass.
     """
     for number, entry in enumerate(entries):
         with suppress(HoldfastError):

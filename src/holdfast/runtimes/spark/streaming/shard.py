@@ -245,8 +245,9 @@ def _carry_over(
     revision: RevisionInput | None,
     history: Iterable[bytes],
 ) -> TakeOver | None:
-    """Return the state with which a revised or new operator starts. Returns `None` if it has a state of its
-    own.
+    """Return the state with which a revised or new operator starts.
+
+    Returns `None` if it has a state of its own.
 
     `history` has packed derived events: all events that its upstreams emitted, or their current states.
     """

@@ -170,8 +170,9 @@ class ShardStore:
         return b"" if found is None else bytes(found[0])
 
     def _catch_up(self, cached: CachedShard, token: bytes) -> CachedShard | None:
-        """Apply changes that other processes have written. Returns `None` if they do not lead from the cached
-        shard.
+        """Apply changes that other processes have written.
+
+        Returns `None` if they do not lead from the cached shard.
         """
         while cached.token != token:
             found = self.changes.getValue((cached.next_change,))

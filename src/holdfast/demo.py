@@ -52,8 +52,9 @@ SEED = 7
 
 @dataclass(frozen=True)
 class Day:
-    """The result of a simulated day: the number of readings, the notifications, and the start of each scope
-    that is active at the end.
+    """The result of a simulated day.
+
+    It has the number of readings, the notifications, and the start of each scope that is active at the end.
     """
 
     events: int
@@ -115,8 +116,9 @@ def badges(seed: int = SEED) -> pa.RecordBatch:
 
 
 def hours(seed: int = SEED) -> Iterator[dict[str, pa.RecordBatch]]:
-    """Yield the readings of the day hour by hour, as a batch for each topic with a sequence number for each
-    row.
+    """Yield the readings of the day hour by hour.
+
+    Each item has a batch for each topic. Rows have sequence numbers that continue from hour to hour.
     """
     batches = {"Climate": climate(seed), "Badge": badges(seed)}
     for name, batch in batches.items():
@@ -211,9 +213,7 @@ def _clock(at: Instant) -> str:
 
 
 def report(day: Day) -> Iterator[str]:
-    """Yield the lines of the report: a bar chart of the intervals, then the numbers of readings and
-    notifications.
-    """
+    """Yield the lines of the report: a bar chart of the intervals, then the counts."""
     yield "\nActive intervals (bars are the day; longest interval and count):\n"
     order = [condition.name for condition in check(parse(DEFINITION)).conditions]
     yield from bars(intervals_of(day), axis(DAWN, DAWN + DAY - 1), order, "now")

@@ -1,7 +1,7 @@
-"""Pictures for notebooks and files: conditions over time, readings with thresholds, regions, networks.
+"""Figures for notebooks and files: conditions over time, readings with thresholds, regions, networks.
 
-``import holdfast as hf``, then ``hf.plot.timeline(hf.replay(app, path))``: a notebook shows the result, and
-``save`` writes it to a file. Needs ``holdfast[figures]``.
+Use ``import holdfast as hf``, then ``hf.plot.timeline(hf.replay(app, path))``. A notebook shows the result,
+and ``save`` writes it to a file. This module needs ``holdfast[figures]``.
 """
 
 from __future__ import annotations
@@ -172,8 +172,8 @@ def _places(scope: str) -> list[str]:
 def regions(gazetteer: Gazetteer, holding: Iterable[Any] = (), *, subscription: str | None = None) -> Picture:
     """Draw the regions of a gazetteer, in colour where a condition is active.
 
-    ``holding`` is the result of an engine's ``holding()`` or a replay's ``intervals()``, of which the open
-    ones count. ``subscription`` restricts it to one subscription.
+    ``holding`` is the result of an engine's ``holding()`` or a replay's ``intervals()``; only open intervals
+    count. ``subscription`` restricts it to one subscription.
     """
     drawn = [one for one in gazetteer.regions if one.shape is not None and dimensions(one.shape) >= 2]
     if not drawn:

@@ -1,5 +1,7 @@
-"""A pytest plugin that runs each case of a definition as a test: ``pytest doors.hf``, or a folder of
-definitions."""
+"""A pytest plugin that runs each case of a definition as a test.
+
+Use it with ``pytest doors.hf``, or with a folder of definitions.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,9 @@ from .runtimes.local.cases import outcomes
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Return a collector for a definition (``.hf``), or ``None`` for any other file. pytest calls this for
-    each file.
+    """Return a collector for a definition (``.hf``), or ``None`` for any other file.
+
+    pytest calls this function for each file.
     """
     return DefinitionFile.from_parent(parent, path=file_path) if file_path.suffix == ".hf" else None
 

@@ -31,8 +31,9 @@ DRAWN = 40
 
 @dataclass(frozen=True)
 class ComparedScenario:
-    """The notifications of one scenario, compared with the ideal ones, and the energy that it used in
-    joules.
+    """The notifications of one scenario, compared with the ideal ones.
+
+    ``joules`` is the energy that the scenario used, or ``None``.
     """
 
     name: str
@@ -106,8 +107,9 @@ def live(
 
 
 def _final_notifications(notifications: list[Report], correcting_conditions: Collection[str]) -> list[Report]:
-    """Return the notifications that are valid in the end. A correction replaces the notifications that it
-    corrects.
+    """Return the notifications that are valid in the end.
+
+    A correction replaces the notifications that it corrects.
     """
     known = {notification.what: known_at for known_at, notification in notifications}
     rest = standing(
@@ -214,8 +216,9 @@ def _row(name: str, runs: Sequence[ComparedScenario]) -> list[str]:
 
 
 def _prices(by_name: Mapping[str, Sequence[ComparedScenario]]) -> Iterator[str]:
-    """Yield what each scenario saves compared with the most expensive one, and the alarms that it misses for
-    that.
+    """Yield what each scenario saves compared with the most expensive one.
+
+    Each line also has the alarms that the scenario misses for that.
     """
     costs = {
         name: {

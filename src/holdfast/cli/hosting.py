@@ -1,7 +1,6 @@
-"""Output of ``explain --network``: the placement of an application's components, with reasons and daily
-costs.
+"""Output of ``explain --network``: the placement of an application's components.
 
-[F71, F73, F74]  ``holdfast explain APP.hf --network SCENARIO``.
+It has reasons and daily costs. [F71, F73, F74]  ``holdfast explain APP.hf --network SCENARIO``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arguments and helpers that several commands share."""
+"""Arguments, options and helpers that several commands share."""
 
 from __future__ import annotations
 

@@ -106,8 +106,9 @@ def progress(total: int) -> Iterator[Callable[[], None]]:
 
 
 def _write_report(results: StudyResults, folder: Path, form: Form) -> None:
-    """Write the report of a study, and the trace of the first run if the scenario asks for it. Print their
-    paths.
+    """Write the report of a study, and print the paths of its files.
+
+    If the scenario asks for it, the trace of the first run is written, too.
     """
     from ..network.motes.report.page import report
 

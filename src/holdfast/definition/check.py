@@ -140,8 +140,10 @@ def _check_statements(
 
 
 def _conditions(by_kind: Sequence[tuple[Kind, list[Statement]]], context: Context) -> list[Condition]:
-    """Return the conditions of all kinds: over readings, over conditions (each after its upstreams), and
-    mutes.
+    """Check the conditions of all kinds, and return them in the order of the registry.
+
+    Conditions over readings are checked first, then conditions over conditions, each after its upstreams,
+    then mutes.
     """
     known: dict[str, Condition] = {}
     derived = [statement for statement in context.statements if isinstance(statement, DerivedStatement)]

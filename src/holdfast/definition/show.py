@@ -1,6 +1,6 @@
 """Conversion of definitions to text.
 
-It is canonical, with as few parentheses as possible: ``parse(show(x)) == x``.
+The text is canonical, with as few parentheses as possible: ``parse(show(x)) == x``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from .app import App
 
 
 def show(what: App | Statement | Expression, notation: Notation = "readable") -> str:
-    """Return the text of a definition, a statement or an expression; components also as the tables of the
-    thesis.
+    """Return the text of a definition, a statement or an expression.
+
+    With another ``notation``, components are shown as the tables of the thesis.
 
     >>> from holdfast.lang.ops import Compare, Name, Number
     >>> show(Compare(">", Name("value"), Number(25, "°C")))

@@ -231,8 +231,9 @@ def tune(app: App, found: Tunable, numbers: Numbers, lets: Mapping[str, Any] | N
 def _slots(
     predicate: Expression, value: float, threshold: Threshold, found: Tunable
 ) -> Iterator[tuple[Expression, Number]]:
-    """Yield the literals that may express a threshold, each with its replacement: plain, or in the
-    attribute's unit.
+    """Yield the literals that may express a threshold, each with its replacement.
+
+    A replacement is a plain number, or a number in the attribute's unit.
     """
     units: list[str | None] = [None]
     if isinstance(threshold.of, Name):
@@ -265,8 +266,9 @@ _GUARD = re.compile(r"\s+for\s+[\d.]+\s*\w+\s*$")
 def _edit_text(
     text: str | None, statement: DefineState, edits: list[_TextEdit], guard: Duration
 ) -> str | None:
-    """Return the text with some numbers replaced, and the minimum duration before the semicolon of
-    its band.
+    """Return the text with some numbers replaced.
+
+    The minimum duration is inserted before the semicolon of the band.
     """
     if text is None or statement.enter.at is None:
         return None

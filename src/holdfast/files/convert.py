@@ -43,8 +43,9 @@ def convert(column: pa.Array, kind: Kind) -> tuple[pa.Array, Mask]:
 
 
 def decode(column: pa.Array) -> pa.Array:
-    """Return a column without encodings: dictionaries, run lengths, and types of text other than
-    ``string``.
+    """Return a column without encodings.
+
+    Encodings are dictionaries, run lengths, and types of text other than ``string``.
     """
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()

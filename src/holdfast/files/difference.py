@@ -1,8 +1,8 @@
-"""Comparison of the reports of a simulated network with the ideal run: lost, shifted, repeated and false
-alarms.
+"""Comparison of the reports of a simulated network with the ideal run.
 
-An alarm is an interval of a condition in the ideal run, in which every reading is known. The other run
-reports the same alarm if an interval of its own starts with the same reading.
+It finds lost, shifted, repeated and false alarms. An alarm is an interval of a condition in the ideal run, in
+which every reading is known. The other run reports the same alarm if an interval of its own starts with the
+same reading.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ an interval that was reported before, without a start of their own."""
 
 
 class ReportedInterval(NamedTuple):
-    """The interval of a condition in event time, and the times at which its start and its end were
-    reported.
-    """
+    """The interval of a condition in event time, with the times at which its ends were reported."""
 
     start: Instant
     end: Instant | None
@@ -40,8 +38,9 @@ class ReportedInterval(NamedTuple):
         return NEVER if self.end is None else max(self.start, self.end)
 
     def meets(self, other: ReportedInterval) -> bool:
-        """Whether two intervals overlap in more than an instant, or one of them is an instant inside the
-        other.
+        """Whether two intervals overlap in more than an instant.
+
+        An interval without length overlaps an interval that contains it.
         """
         if self.start == self.until or other.start == other.until:
             return self.start <= other.until and other.start <= self.until
@@ -174,8 +173,9 @@ def _alarm(
 
 
 def savings(dear: Mapping[str, float], cheap: Mapping[str, float]) -> dict[str, float]:
-    """Return what the cheaper of two strategies saves in joules, how many more alarms it misses, and their
-    ratio.
+    """Return what the cheaper of two strategies saves, and what that costs in alarms.
+
+    The saving is in joules. ``missed`` is how many more alarms the cheaper strategy misses.
 
     >>> savings({"joules": 5.0, "missed": 1}, {"joules": 3.0, "missed": 2})
     {'saved': 2.0, 'missed': 1, 'missed_per_joule': 0.5}

@@ -70,8 +70,9 @@ def find(inputs: Sequence[str], topics: Sequence[str] = ()) -> list[InputFile]:
 
 
 def format_of(path: str) -> tuple[Format, bool] | None:
-    """Return the format by the suffix of a path, and whether the file is compressed; ``None`` for other
-    suffixes.
+    """Return the format by the suffix of a path, and whether the file is compressed.
+
+    Returns ``None`` for any other suffix.
 
     >>> format_of("a/b.CSV.gz"), format_of("x.pq"), format_of("x.txt")
     (('csv', True), ('parquet', False), None)

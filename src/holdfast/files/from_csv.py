@@ -154,8 +154,9 @@ def _batches(
 
 
 def _places(start: int, size: int, bad: deque[tuple[int, str]]) -> tuple[np.ndarray, list[RowFault]]:
-    """Return the row numbers of the next ``size`` rows from ``start`` on, and the faults of skipped rows
-    between them.
+    """Return the row numbers of the next ``size`` rows from ``start`` on.
+
+    Skipped rows between them are returned as faults.
     """
     end = start + size
     faults: list[RowFault] = []

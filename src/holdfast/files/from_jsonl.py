@@ -98,8 +98,9 @@ def _decoder(wanted: Sequence[str]) -> msgspec.json.Decoder[Any]:
 def _regular(
     decoder: msgspec.json.Decoder[Any], at: int, lines: Sequence[bytes], wanted: Sequence[str]
 ) -> Chunk | None:
-    """Decode lines to columns if all of them are JSON objects of the usual form; otherwise return
-    ``None``.
+    """Decode lines to columns at once; ``None`` if that is not possible.
+
+    All lines must be JSON objects, and no wanted value a list or an object.
     """
     try:
         found = decoder.decode_lines(b"\n".join(lines))

@@ -20,8 +20,9 @@ def is_table(given: Any) -> bool:
 
 
 def in_memory(given: Any, rank: int) -> InputFile:
-    """Return a table or data frame as an input: pyarrow, pandas, polars, or any data that Arrow can
-    import.
+    """Return a table or data frame as an input.
+
+    It can be one of pyarrow, pandas or polars, or any data that Arrow can import.
     """
     return InputFile(f"table {rank + 1}", rank, "table", table=_arrow(given))
 

@@ -77,10 +77,7 @@ class Pairing:
 
 
 def _final(notification: Notification) -> Notification:
-    """Return the notification.
-
-    Refuse one that takes back another, whose interval may have been returned already.
-    """
+    """Return the notification. Refuse a retraction, because its interval may have been returned already."""
     if notification.status in TAKES_BACK.values():
         raise UsageError(
             f"'{notification.subscription}' has corrected what it told: take what stands of it, "

@@ -33,8 +33,9 @@ def merge_by_time(
 def interleave(
     streams: Mapping[Topic, Iterator[pa.RecordBatch]],
 ) -> Iterator[tuple[Topic, pa.RecordBatch]]:
-    """Yield the batches of all topics, divided such that no row comes before an earlier row of
-    another topic.
+    """Yield the batches of all topics by time.
+
+    Batches are divided such that no row comes before an earlier row of another topic.
     """
     heads = {topic: batch for topic, stream in streams.items() if (batch := next(stream, None)) is not None}
     while heads:

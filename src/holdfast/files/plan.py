@@ -108,8 +108,9 @@ def touching_parts(files: Iterable[InputFile], reading: Reading) -> list[Part]:
 
 
 def with_shared(parts: Sequence[Part]) -> list[Part]:
-    """Return touching parts, which must be in order of time, with the instants that they share with their
-    neighbours.
+    """Return touching parts with the instants that they share with their neighbours.
+
+    The parts must be in order of time.
     """
     ends = {a.end for a, b in pairwise(parts) if a.end == b.start}
     return [replace(part, shared=tuple(ends & {part.start, part.end})) for part in parts]

@@ -142,8 +142,9 @@ def _first_group(file: InputFile) -> list[int]:
 
 
 def _require_sense(sheet: Sheet, chunk: Chunk, sample: Tally) -> None:
-    """Raise an error if all of the first rows are rejected for the same reason, because the options are then
-    wrong.
+    """Raise an error if all of the first rows are rejected for the same reason.
+
+    The options for reading are then probably wrong.
     """
     enough = 1 if sheet.file.is_typed else _TELLING
     if sample.used or sample.other_topics or len(sample.rejected) != 1:

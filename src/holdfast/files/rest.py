@@ -1,8 +1,8 @@
-"""Reading of Parquet files in two passes: first the columns of predicates, then the other columns of relevant
-rows.
+"""Reading of Parquet files in two passes.
 
-A column is left for the second pass only if each of its values can be used, because unusable rows must be
-found in the first pass.
+The first pass reads the columns of predicates, the second the other columns of relevant rows. A column is
+left for the second pass only if each of its values can be used, because unusable rows must be found in the
+first pass.
 """
 
 from __future__ import annotations
@@ -84,8 +84,9 @@ def _rest(
     reading: Reading,
     decisive: Decisive,
 ) -> Iterator[pa.Table]:
-    """Yield the missing columns of rows of a file, row group by row group, with the rows of the batch they
-    belong to.
+    """Yield the missing columns of rows of a file, row group by row group.
+
+    Each table also has the numbers of the rows of the batch that it belongs to.
     """
     layout = lay_out(file, from_parquet.names(file), reading)
     later = set(columns_for_later(file, layout, reading, decisive))
@@ -96,8 +97,9 @@ def _rest(
 
 
 def _columns(topic: Topic, layout: Layout, reading: Reading) -> list[tuple[str, str, Kind]]:
-    """Return the columns of a topic's events beyond time, source and sequence: Holdfast's name, the file's,
-    the kind.
+    """Return the columns of a topic's events beyond time, source and sequence.
+
+    A column is given by Holdfast's name, the file's name, and its kind.
     """
     found: list[tuple[str, str, Kind]] = [(a.name, reading.theirs(a.name), a.kind) for a in topic.attributes]
     found += [(axis, theirs, "float") for axis, theirs in zip(AXES, layout.axes, strict=False)]

@@ -20,7 +20,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class TimeAxis(NamedTuple):
-    """The time axis of a chart: its start, the step between marks in microseconds, and the format of the
+    """The time axis of a chart.
+
+    It has a start, the step between marks in microseconds, the characters per step, and the format of the
     marks.
     """
 

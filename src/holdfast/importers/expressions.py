@@ -26,8 +26,9 @@ _SUFFIX = {
 
 @dataclass(frozen=True)
 class QuerySeries:
-    """A time series in an expression: its topic, conditions on its attributes, and a function over a
-    window.
+    """A time series in an expression.
+
+    It has a topic, conditions on its attributes, and a function over a window.
     """
 
     topic: str

@@ -1,5 +1,6 @@
-"""Translation of alerts in Kapacitor's TICKscripts: levels with their reset expressions, durations,
-deadmen.
+"""Translation of alerts in Kapacitor's TICKscripts.
+
+It covers levels with their reset expressions, durations, and deadmen.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The result of translating a rule file: statements, and notes with lines about parts that have no
-equivalent.
-"""
+"""The result of translating a rule file: statements, and notes on parts without equivalent."""
 
 from __future__ import annotations
 

@@ -73,8 +73,9 @@ class Condition:
 
     @property
     def publishes(self) -> bool:
-        """Whether notifications are events of the condition's own topic, not the readings that caused
-        them.
+        """Whether notifications are events of the condition's own topic.
+
+        Otherwise they are the readings that caused them.
         """
         return True
 
@@ -208,7 +209,5 @@ class Checked:
 
     @property
     def output_topics(self) -> tuple[Topic, ...]:
-        """The topics of notifications: topics of readings, and those of conditions that publish events of
-        their own.
-        """
+        """The topics of notifications: those of readings, and of conditions that publish their own events."""
         return (*self.topics, *(condition.topic for condition in self.conditions if condition.publishes))

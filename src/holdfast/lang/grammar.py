@@ -1,4 +1,8 @@
-"""The parser of the language, generated from ``holdfast.lark`` and cached on disk."""
+"""The parser of the language, generated from ``holdfast.lark`` and cached on disk.
+
+To change the syntax, edit ``holdfast.lark`` and the function in ``tree`` or ``nodes`` that reads the changed
+rule.
+"""
 
 from __future__ import annotations
 

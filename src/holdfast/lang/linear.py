@@ -54,8 +54,9 @@ class Linear:
 
 
 def restriction(op: Compare, topic: Topic) -> tuple[str, Range] | None:
-    """Return the attribute that a comparison restricts, and its range; ``None`` if the comparison is not
-    linear.
+    """Return the attribute that a comparison restricts, and its range.
+
+    Returns ``None`` if the comparison is not linear.
     """
     match op.left, op.right:
         case (Name(name), Text(text)) | (Text(text), Name(name)):

@@ -171,8 +171,9 @@ def _find_open_bracket(fault: SyntaxFault) -> DefinitionError | None:
 
 
 def _unknown_statement(fault: SyntaxFault) -> DefinitionError | None:
-    """Explain ``stat Warm on …``: the parser took the misspelled word for the label of the papers'
-    notation.
+    """Explain a misspelled keyword such as in ``stat Warm on …``.
+
+    The parser took the word for the label of the papers' notation.
     """
     if fault.expected != {"COLON", "EQUAL"}:
         return None
@@ -282,8 +283,9 @@ _OTHER_FUNCTIONS = {
 
 
 def _component_word(fault: SyntaxFault) -> DefinitionError | None:
-    """Explain ``A = mean T over …`` and ``entr A.value > 2``: the parser took a word for the name of
-    a query.
+    """Explain a word in a component that the parser took for the name of a query.
+
+    Examples are ``A = mean T over …`` and ``entr A.value > 2``.
     """
     if fault.expected != {"EQUAL"}:
         return None

@@ -1,4 +1,7 @@
-"""Readers of tree nodes that several statements share: words, places, points, durations, expressions."""
+"""Readers of tree nodes that several statements share.
+
+They read words, places, points, durations and expressions. An error has the place of its node.
+"""
 
 from __future__ import annotations
 

@@ -174,16 +174,18 @@ def _names(op: Expression) -> list[str]:
 
 
 def silences(op: Expression) -> list[Duration]:
-    """Return the durations of the ``silent`` predicates of an expression in microseconds, shortest first,
-    each once.
+    """Return the durations of the ``silent`` predicates of an expression.
+
+    They are in microseconds, each once, the shortest first.
     """
     own_lengths = [op.length] if isinstance(op, Silent) else []
     return sorted({*own_lengths, *(length for part in parts(op) for length in silences(part))})
 
 
 def in_silence(op: Expression, passed: int | float) -> Expression:
-    """Return a core predicate with each ``silent`` replaced by its value after ``passed`` microseconds
-    without data.
+    """Return a core predicate with each ``silent`` replaced by its value.
+
+    ``passed`` is the time without data, in microseconds.
     """
     match op:
         case Silent(length):
@@ -199,8 +201,9 @@ def in_silence(op: Expression, passed: int | float) -> Expression:
 
 
 def of_the_event(op: Expression) -> Expression:
-    """Return an expression with members of a query replaced by attributes of the event: ``value`` for
-    ``A.value``.
+    """Return an expression with attributes of the event in place of members of a query.
+
+    For example, ``A.value`` becomes ``value``.
     """
     match op:
         case MemberAttribute(_, name):

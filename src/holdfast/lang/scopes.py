@@ -55,8 +55,9 @@ def gazetteer(statements: Sequence[Statement], base: Folder) -> Gazetteer:
 
 
 def in_themselves(statements: Sequence[Statement], base: Folder) -> list[Statement]:
-    """Return the statements with gazetteer files replaced by declarations of their regions, so that no file
-    is needed.
+    """Return the statements with gazetteer files replaced by declarations of their regions.
+
+    The resulting statements need no gazetteer file.
     """
     files = [s for s in statements if isinstance(s, UseGazetteer)]
     known = gazetteer(files, base)

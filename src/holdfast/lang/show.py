@@ -1,6 +1,6 @@
 """Conversion of operations to text.
 
-It is canonical, with as few parentheses as possible: ``parse(show(x)) == x``.
+The text is canonical, with as few parentheses as possible: ``parse(show(x)) == x``.
 """
 
 from __future__ import annotations

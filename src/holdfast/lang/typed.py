@@ -1,4 +1,7 @@
-"""The types of expressions: quantities, texts, predicates, and in components times and places."""
+"""The types of expressions: quantities, texts and predicates, and in components times and places.
+
+``types`` determines them. The field ``core`` of a type has the expression in the core.
+"""
 
 from __future__ import annotations
 

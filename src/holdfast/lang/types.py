@@ -165,8 +165,9 @@ def _member(op: MemberAttribute, scope: NameScope) -> Typed:
 
 
 def _with_default(op: MemberAttribute, otherwise: Expression, found: Typed, scope: NameScope) -> Typed:
-    """Return the type of a member with a default, which must be a constant of its type and in a compatible
-    unit.
+    """Return the type of a member with a default.
+
+    The default must be a constant of the member's type, in a compatible unit.
     """
     given, member = type_of(otherwise, scope), found.core
     if not isinstance(member, MemberAttribute):

@@ -270,9 +270,7 @@ def known_of(topic: Topic, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def locate(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
-    """Return columns without coordinates after the first missing axis, because there is no ``y`` without
-    ``x``.
-    """
+    """Return columns without coordinates after the first missing axis: there is no ``y`` without ``x``."""
     there: pa.Array | None = None
     for axis in AXES:
         if axis not in columns:
@@ -300,8 +298,9 @@ def row_count(batch: pa.RecordBatch) -> int:
 
 
 def latest_time(batch: pa.RecordBatch) -> Instant | None:
-    """Return the latest event time of a batch, including rows that compaction dropped; ``None`` if it is
-    empty.
+    """Return the latest event time of a batch, including rows that compaction dropped.
+
+    Returns ``None`` if the batch is empty.
     """
     note = (batch.schema.metadata or {}).get(_WATERMARK)
     if note is not None:

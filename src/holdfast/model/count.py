@@ -32,8 +32,9 @@ class Quota:
     fewer: CountShare
 
     def holds(self, holding: bool, members: int, total: int) -> bool:
-        """Whether the count is active, given the number of active members and whether it was active before
-        (``holding``).
+        """Whether the count is active, given the number of active members.
+
+        ``holding`` is whether it was active before.
         """
         needed = (self.fewer if holding else self.least).count_of(total)
         return members > 0 and members >= needed

@@ -156,9 +156,7 @@ def standing(notifications: Iterable[Notification]) -> list[Notification]:
 
 
 def left(notifications: Iterable[S]) -> list[S]:
-    """Return notifications without those that were taken back later, and without those that took them
-    back.
-    """
+    """Return notifications without those that were taken back later, and without the retractions."""
     found: dict[object, list[tuple[int, S]]] = {}
     for i, one in enumerate(notifications):
         some = found.setdefault(one.what, [])

@@ -39,8 +39,9 @@ class Timing(Protocol):
 
 
 class Handles(Protocol):
-    """The part of a protocol machine that a host uses, with inputs and effects of `protocol` or of one
-    family.
+    """The part of a protocol machine that a host uses.
+
+    Inputs and effects are those of `protocol`, or of one family of protocols.
     """
 
     def handle(self, state: Any, given: Any, /) -> tuple[Any, list[Any]]: ...
@@ -77,8 +78,9 @@ class Host:
         self.actions = {**own, **self.actions}
 
     def tell(self, kind: Callable[Concatenate[Instant, P], Any], *about: P.args, **more: P.kwargs) -> None:
-        """Queue an input of a kind with the current time, and handle it unless another input is being
-        handled.
+        """Queue an input of a kind with the current time.
+
+        It is handled at once unless another input is being handled.
         """
         self._inputs.append(kind(self.clock.now, *about, **more))
         if self._busy:

@@ -77,10 +77,10 @@ class TimeUnit(NamedTuple):
 
 
 def unit_of_epoch(number: float) -> TimeUnit | None:
-    """Guess the unit of a number since 1970 from its size; ``None`` if it is neither in seconds nor in
-    milliseconds.
+    """Guess the unit of a number since 1970 from its size.
 
-    The guess is the unit in which the number is a date from 2000 to 2090.
+    The guess is the unit in which the number is a date from 2000 to 2090; ``None`` if it is neither seconds
+    nor milliseconds.
 
     >>> [unit_of_epoch(number) for number in (1_767_225_600, 1_767_225_600_000, 60_000_000)]
     [TimeUnit(name='seconds', factor=1000000), TimeUnit(name='milliseconds', factor=1000), None]

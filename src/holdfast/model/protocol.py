@@ -21,8 +21,9 @@ EVERYBODY: Peer = "*"
 
 
 class Started(msgspec.Struct, frozen=True):
-    """An input: the host has started, or restarted after a failure with only the state that was stored
-    durably.
+    """An input: the host has started, for the first time or after a failure.
+
+    After a failure the machine has only the state that was stored durably.
     """
 
     now: Instant

@@ -1,6 +1,4 @@
-"""Delivery: the order in which a condition processes events, and its treatment of late ones. [S8,
-F12, F13]
-"""
+"""Delivery: the order in which a condition processes events, and late events. [S8, F12, F13]"""
 
 from __future__ import annotations
 

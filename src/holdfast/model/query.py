@@ -99,8 +99,9 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Multiple:
-    """A parameter: each member of a group by itself, and how many of them must satisfy the predicate.
-    [F61]
+    """A parameter: each member of a group by itself. [F61]
+
+    ``how`` is how many of them must satisfy the predicate.
     """
 
     how: How

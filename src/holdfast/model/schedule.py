@@ -1,6 +1,4 @@
-"""Schedules of recurring times such as ``Sat 00:00 – Mon 06:00`` and ``22:00 – 06:00``, and of times that
-occur once.
-"""
+"""Schedules of windows such as ``Sat 00:00 – Mon 06:00``, recurring or once."""
 
 from __future__ import annotations
 
@@ -35,8 +33,9 @@ class ScheduleWindow:
     period: int | None
 
     def left(self, minute: float) -> float | None:
-        """Return the minutes of the window that remain at a minute since the year 1, or ``None`` outside the
-        window.
+        """Return the minutes of the window that remain at a minute since the year 1.
+
+        Returns ``None`` if the minute is outside the window.
         """
         if self.period is None:
             return self.end - minute if self.start <= minute < self.end else None
@@ -61,8 +60,9 @@ class Schedule:
         return self._left(at) is not None
 
     def ends(self, at: Instant) -> Instant:
-        """Return the first instant from ``at`` on that is in no window, or ``NEVER`` if the windows cover all
-        time.
+        """Return the first instant from ``at`` on that is in no window.
+
+        Returns ``NEVER`` if the windows cover all time.
         """
         for _ in range(_STEPS):
             if (left := self._left(at)) is None:

@@ -449,9 +449,7 @@ class Forest:
 
     @cached_property
     def chains(self) -> tuple[tuple[int, ...], ...]:
-        """The chain of each region: the region itself, then the regions that contain it, the
-        outermost last.
-        """
+        """The chain of each region: the region, then the regions that contain it, outermost last."""
         return tuple(self._chain(i) for i in range(len(self.regions)))
 
     def _chain(self, i: int) -> tuple[int, ...]:

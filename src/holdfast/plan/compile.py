@@ -67,8 +67,9 @@ def _condition_of(topic: str) -> str:
 
 
 def on_history(checked: Checked) -> Checked:
-    """Return the definition for a replay, in which all conditions are timely, because events are in order
-    there.
+    """Return the definition for a replay.
+
+    All its conditions are timely, because the events of a replay are in order.
     """
     timely = (replace(condition, delivery=TIMELY) for condition in checked.conditions)
     return replace(checked, conditions=tuple(timely))
@@ -151,15 +152,17 @@ def read_whole(checked: Checked) -> list[Topic]:
 
 
 def relevant_in_sql(checked: Checked, topic: Topic, named: Naming = quote_name) -> str:
-    """Return an SQL condition that selects the relevant events of a topic, which must not be in
-    `read_whole`.
+    """Return an SQL condition that selects the relevant events of a topic.
+
+    The topic must not be in `read_whole`.
     """
     return some_of(test for _, tests in _tests(checked, topic, named) for test in tests or ())
 
 
 def _tests(checked: Checked, topic: Topic, named: Naming) -> Iterator[tuple[Kind, list[str] | None]]:
-    """Yield each kind with conditions over a topic of readings, and its SQL tests; ``None`` if it has no SQL
-    form.
+    """Yield each kind with conditions over a topic of readings, with its SQL tests.
+
+    The tests are ``None`` if the kind has no SQL form.
     """
     for kind_, conditions in by_kind(checked.conditions):
         own_conditions = [condition for condition in conditions if topic in condition.listens]

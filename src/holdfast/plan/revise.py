@@ -36,8 +36,9 @@ def find_changed_conditions(was: Checked, now: Checked) -> list[str]:
 
 
 def to_rebuild(was: Checked, now: Checked) -> frozenset[str]:
-    """Return the conditions to rebuild from a whole history: new and changed ones, and all that build on
-    them.
+    """Return the conditions to rebuild from a whole history.
+
+    These are new and changed conditions, and all conditions that build on them.
     """
     known = now.by_name
     new = (name for name in known if name not in was.by_name)
@@ -49,9 +50,7 @@ def to_rebuild(was: Checked, now: Checked) -> frozenset[str]:
 
 
 def refusal(name: str, was: Checked, now: Checked) -> str | None:
-    """Return why a condition cannot carry over the state of the condition of the same name; `None` if
-    it can.
-    """
+    """Return why a condition cannot carry over its state to another definition; `None` if it can."""
     before, after = was.by_name[name], now.by_name[name]
     if before.kind != after.kind:
         return "it becomes a condition of another kind"
@@ -78,8 +77,9 @@ def refusal_in_shards(name: str, was: Checked, now: Checked) -> str | None:
 
 
 def is_preserved(name: str, was: Checked, now: Checked) -> bool:
-    """Whether active scopes of a condition remain active under another definition, for all possible
-    readings.
+    """Whether active scopes of a condition remain active under another definition.
+
+    They must do so for all possible readings.
     """
     return refusal(name, was, now) is None and _kind(name, now).revision.is_preserved(
         was.by_name[name], now.by_name[name]
@@ -115,9 +115,7 @@ def operator_for_revision(name: str, checked: Checked) -> Operator:
 
 
 def operator_for_revision_in_shards(name: str, checked: Checked) -> Operator:
-    """Return the operator of one revised condition, linked with the other operators of a sharded
-    definition.
-    """
+    """Return the operator of one revised condition, linked with the others of a sharded definition."""
     operator = operator_for_revision(name, checked)
     rest = operators(without(checked, (name,)), sharded=True)
     return next(linked for linked in link([*rest, operator]) if linked.machine is operator.machine)
@@ -134,9 +132,7 @@ def splits(name: str, checked: Checked) -> bool:
 
 
 def has_other_rows(name: str, was: Checked, now: Checked) -> bool:
-    """Whether a table of a condition has changed, and the condition can carry over its scopes in that
-    case.
-    """
+    """Whether a table of a condition has changed and its scopes can be carried over."""
     before, after = was.by_name[name].tables, now.by_name[name].tables
     return before != after and refusal(name, was, now) is None
 
@@ -212,8 +208,9 @@ _VALUES: Mapping[str, Callable[[str], Value]] = {
 
 
 def placeholders(checked: Checked, at: Instant) -> Callable[[Scoped], Event]:
-    """Return a function that creates the event of a `revised` or `unknown` transition without a stored
-    reading.
+    """Return a function that creates the event of a transition without a stored reading.
+
+    Transitions with the status `revised` or `unknown` can be such.
     """
     topics = {condition.name: condition.topic.name for condition in checked.conditions}
     return lambda key: Event(topics[key[0]], at, key[1] or "")

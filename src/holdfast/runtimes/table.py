@@ -124,8 +124,9 @@ def _by_columns(
 
 
 def _not_before(since: pa.Array, times: pa.Array) -> pa.Array:
-    """Return the times, raised to the start where they are earlier, because an interval never ends before it
-    starts.
+    """Return the times, replaced by the start where they are earlier.
+
+    An interval must not end before it starts.
     """
     return pc.max_element_wise(times.cast(pa.int64()), since.cast(pa.int64())).cast(TIME)
 

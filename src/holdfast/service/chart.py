@@ -71,8 +71,9 @@ def plottable(topic: Topic) -> list[str]:
 
 
 def chart(folder: Path, topic: Topic, attribute: str, grid: PixelGrid, mask: Mask) -> dict[str, Any]:
-    """Return the lines of an attribute for a chart: the minimum and maximum of each source in each pixel
-    column.
+    """Return the lines of an attribute for a chart.
+
+    A line has the minimum and maximum of one source in each pixel column.
     """
     if attribute not in plottable(topic):
         raise UsageError(f"'{attribute}' of topic '{topic.name}' cannot be drawn as a line")

@@ -186,8 +186,7 @@ class Core:
         ]
 
     def _add_corrections(self, some: Iterable[Notification]) -> list[Notification]:
-        """Return additional ``known`` notifications for scopes whose last notification contradicts the
-        current state.
+        """Return ``known`` notifications for scopes whose last notification contradicts the current state.
 
         A correction can emit a notification for an earlier time last. Subscribers would then believe that
         state.
@@ -268,8 +267,9 @@ class Core:
         return engine, rows
 
     def _history(self, checked: Checked) -> tuple[History | None, bool]:
-        """Return the history in the log for a definition, or ``None``, and whether the history is
-        complete.
+        """Return the history in the log for a definition, and whether the history is complete.
+
+        The history is ``None`` if there is no log.
         """
         if self._log is None or not self.position:
             return None, False
@@ -277,8 +277,8 @@ class Core:
         return _to_history(entries, checked.topics), self._is_whole
 
     def forecast(self, definition: DefinitionEntry) -> dict[str, dict[str, int]]:
-        """Count by subscription how many scopes would start, end or become unknown under another
-        definition.
+        """Count the scopes that would start, end or become unknown under another definition, by
+        subscription.
         """
         self._wait_for_log()
         counts: dict[str, Counter[str]] = {}
@@ -356,8 +356,9 @@ def _missing(batch: pa.RecordBatch, column: str) -> int:
 
 
 def _active_since(n: Notification) -> Instant | None:
-    """Return since when a condition is active according to its notification, or ``None`` if it is not
-    active.
+    """Return the start of a condition that a notification reports as active.
+
+    Returns ``None`` if the notification reports that the condition is not active.
     """
     match n.status:
         case "ingress":
@@ -414,8 +415,9 @@ def _withdrawal_row(holding: Holding, at: Instant, position: int) -> Notificatio
 
 
 def statements(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield each subscription of a definition: its name, its first line, and the line after its last,
-    from 0.
+    """Yield each subscription of a definition with its name and lines.
+
+    The lines are the number of its first line and that of the line after its last, both from 0.
     """
     app = parse(text)
     starts = sorted((s.at.line, getattr(s, "name", "")) for s in app.statements if s.at is not None)

@@ -85,8 +85,8 @@ class Intake:
         self._requests.add(_requests(entries) if requests is None else requests, self._clock())
 
     def to_entries(self, group: list[Submission]) -> tuple[list[Entry], list[int | RepeatedRequest]]:
-        """Return the new readings of a group as log entries, and how many readings of each submission were
-        new.
+        """Return the new readings of a group as log entries, and the number of new readings of each
+        submission.
 
         A repeated request has a ``RepeatedRequest`` in place of the number.
         """
@@ -145,8 +145,9 @@ class Intake:
         return entry._replace(until=self._time_limits(read)) if isinstance(entry, Pause) else entry
 
     def _advance(self, read: Mapping[str, Instant]) -> list[Entry]:
-        """Return an entry that advances event time to the limits of the wall clock; an empty list if no timer
-        is due.
+        """Return an entry that advances event time to the limits of the wall clock.
+
+        Returns an empty list if no timer is due.
         """
         until, due = self._time_limits(read), self._state().due
         is_due = due is not None and max(until.values(), default=due) > due
@@ -163,9 +164,7 @@ class Intake:
         return runs(topics, [one for one in incoming if one.event.topic in topics])
 
     def split(self, submission: Submission) -> tuple[Submission, list[Rejected]]:
-        """Separate the parts of a submission that no log entry can represent, and return them as
-        rejections.
-        """
+        """Return a submission without the parts that no log entry can represent, and these as rejections."""
         bad: list[Rejected] = []
         incoming = [one for one in submission.incoming if self._is_valid(one.event.topic, one, bad)]
         entries = [one for one in submission.entries if self._is_valid("", one, bad)]

@@ -1,6 +1,4 @@
-"""Checks that the log and the database belong together, and reports of damaged and missing parts of
-the log.
-"""
+"""Checks that the log and the database belong together, and reports of damage in the log."""
 
 from __future__ import annotations
 

@@ -61,8 +61,9 @@ class Request(NamedTuple):
 
     @classmethod
     def of(cls, key: Iterable[bytes], body: Iterable[bytes]) -> Request:
-        """Return the identity of a request, from the user's key and everything that decides the meaning of
-        the body.
+        """Return the identity of a request.
+
+        ``key`` has the parts of the user's key, ``body`` everything that decides the meaning of the body.
         """
         return cls(_digest(key), _digest(body))
 

@@ -77,9 +77,7 @@ def address_of(text: str) -> Address:
 
 @dataclass(frozen=True)
 class ServicePlan:
-    """The options of ``holdfast serve``: the definition, the data folder, the address and the
-    configuration.
-    """
+    """The options of ``holdfast serve``: definition, data folder, address and configuration."""
 
     definition: Path
     data: Path

@@ -78,7 +78,7 @@ class Settings:
 
 @dataclass
 class ServiceCounts:
-    """Counters since the start of the service."""
+    """Counters since the start of the service, for the status page and the metrics."""
 
     logged: int = 0
     repeated: int = 0
@@ -419,8 +419,9 @@ class Service:
         await self._pause(read_until(feeds, self.topics, self.clock()))
 
     async def _pause(self, read: Mapping[str, Instant]) -> None:
-        """Pause the timers of topics that are not in ``read``, because some of their readings may not have
-        arrived.
+        """Pause the timers of topics that are not in ``read``.
+
+        Some readings of these topics may not have arrived.
         """
         paused = tuple(sorted(self.topics.keys() - read.keys()))
         if paused != self._paused:

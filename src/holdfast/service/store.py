@@ -133,12 +133,12 @@ class Mark(NamedTuple):
 
 
 class Withheld(NamedTuple):
-    """The notifications of a muted scope that a sink has not received: the positions of the first and the
-    latest.
+    """The notifications of a muted scope that a sink has not received.
 
-    ``starts`` tells whether the first one starts the condition, so that the sink does not know that it is
-    active. For levels, ``level`` is the level that the sink knows. ``began`` is the start of the withheld
-    episode; with corrections, another episode may end meanwhile.
+    ``first`` and ``latest`` are their first and last positions. ``starts`` tells whether the first one starts
+    the condition, so that the sink does not know that it is active. For levels, ``level`` is the level that
+    the sink knows. ``began`` is the start of the withheld episode; with corrections, another episode may end
+    meanwhile.
     """
 
     first: int
@@ -309,8 +309,9 @@ class ServiceStore:
         return [NotificationRow(*row) for row in self._rows(query, (most,))]
 
     def notifications_between(self, start: Instant, end: Instant, most: int) -> list[NotificationRow]:
-        """Return the notifications in a period, and later ends of conditions that had started before the
-        period's end.
+        """Return the notifications in a period, by time.
+
+        Later ends of conditions that had started before the period's end are included.
         """
         query = (
             f"SELECT {_COLUMNS} FROM notifications WHERE time >= ? AND (time < ? OR since < ?) "
@@ -402,9 +403,7 @@ class ServiceStore:
     # --- the log beside it ---
 
     def log(self) -> tuple[bytes, int]:
-        """Return the number of the log that belongs to this database, and the position up to which it was
-        evaluated.
-        """
+        """Return the number of the log that belongs to this database, and the evaluated position."""
         rows = self._rows("SELECT number, evaluated FROM log")
         return rows[0] if rows else (b"", 0)
 
@@ -431,7 +430,7 @@ class ServiceStore:
             database.execute("INSERT OR REPLACE INTO set_aside VALUES (?, ?)", (position, span))
 
     def positions_to_skip(self, position: int) -> list[tuple[int, int]]:
-        """Return the ranges that the evaluation skips from ``position`` on, each as first position and
+        """Return the ranges that the evaluation skips from ``position`` on, as pairs of position and
         length.
         """
         return self._rows("SELECT * FROM set_aside WHERE position >= ? ORDER BY position", (position,))
@@ -548,8 +547,9 @@ class ServiceStore:
     # --- what was no reading ---
 
     def reject(self, rejected: Sequence[Rejected], counts: Mapping[str, int]) -> None:
-        """Store rejected messages, of which only the latest ten thousand are retained, and add to the counts
-        by reason.
+        """Store rejected messages, and add to the counts by reason.
+
+        Only the latest ten thousand messages are retained.
         """
         with self._transaction() as database:
             database.executemany(

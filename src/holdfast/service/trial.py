@@ -107,8 +107,9 @@ def _interval(key: tuple[str, str | None], start: Instant, end: Instant | None) 
 
 
 def summary(found: Iterable[Interval]) -> dict[str, dict[str, Any]]:
-    """Return statistics of the intervals of each subscription: number, durations, flaps, and how many are
-    open.
+    """Return statistics of the intervals of each subscription.
+
+    They are the number of intervals, their durations, flaps, and how many intervals are open.
     """
     by_name: defaultdict[str, list[Interval]] = defaultdict(list)
     for one in found:

@@ -107,8 +107,9 @@ def words(predicates: Sequence[Expression], topic: Topic, word: Any) -> Callable
 
 
 def _only_compares(op: Expression, topic: Topic) -> str | None:
-    """Return the only float attribute that a predicate compares with constants; ``None`` for any other
-    predicate.
+    """Return the only float attribute that a predicate compares with constants.
+
+    Returns ``None`` for any other predicate.
     """
     match op:
         case And(left, right) | Or(left, right):
@@ -173,8 +174,9 @@ def _broadcast(mask: Any, size: int) -> Mask:
 
 
 def number(op: Expression, topic: Topic) -> Callable[[pa.RecordBatch], Any]:
-    """Return a function from a batch to the floats of an expression: NaN where missing, a scalar if it is
-    constant.
+    """Return a function from a batch to the floats of an expression.
+
+    Missing values are NaN. The result is a scalar if the expression is constant.
     """
     match op:
         case Name(name):

@@ -109,8 +109,9 @@ def _known(found: Value | None) -> Value | None:
 
 
 def _kleene(a: Value | None, b: Value | None, *, decides: bool) -> bool | None:
-    """Return ``&&`` (if `decides` is false) or ``||`` (if it is true) of two truth values that may be
-    unknown.
+    """Return the conjunction or disjunction of two truth values that may be unknown.
+
+    It is ``&&`` if `decides` is false, and ``||`` if it is true.
     """
     if a is decides or b is decides:
         return decides

@@ -201,11 +201,10 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def chain(keys: Levels, forest: Forest | None = None) -> Callable[[Event], Chain | None]:
-    """Return a function from an event to the keys of its scopes, innermost first; ``None`` if it is in no
-    scope.
+    """Return a function from an event to the keys of its scopes, innermost first.
 
-    Levels are aligned at the outermost: an event in no inner scope has ``None`` there and enters at the
-    smallest scope that contains it.
+    The function returns ``None`` if the event is in no scope. Levels are aligned at the outermost: an event
+    in no inner scope has ``None`` there and enters at the smallest scope that contains it.
     """
     levels = [tuple(reader(name) for name in names) for names in keys]
     regions = _regions(forest) if forest is not None else None

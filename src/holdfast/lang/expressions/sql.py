@@ -60,8 +60,9 @@ def literal(text: str) -> str:
 
 
 def predicate(op: Expression, topic: Topic, named: Naming = quote_name) -> str:
-    """Return an SQL condition that is true where an event satisfies a core predicate, and elsewhere false or
-    null.
+    """Return an SQL condition for the events that satisfy a core predicate.
+
+    It is false or null for all other events.
     """
     match op:
         case Truth(value):
@@ -227,8 +228,9 @@ def _concatenate(parts: Sequence[str], separator: str) -> str:
 
 
 def matching(predicates: Sequence[Expression], topic: Topic, named: Naming = quote_name) -> str:
-    """Return an SQL condition that is true where at least one predicate is true, and elsewhere false
-    or null.
+    """Return an SQL condition for the events that satisfy at least one predicate.
+
+    It is false or null for all other events.
     """
     return some_of(predicate(op, topic, named) for op in predicates)
 

@@ -52,8 +52,9 @@ def columns_of(condition: ScopedCondition) -> list[str]:
 def add_table_columns(
     conditions: Sequence[ScopedCondition],
 ) -> Callable[[pa.RecordBatch], pa.RecordBatch] | None:
-    """Return a function that adds the columns of the conditions' tables to a batch; ``None`` without
-    tables.
+    """Return a function that adds the columns of the conditions' tables to a batch.
+
+    Returns ``None`` if the conditions have no tables.
     """
     found = {table.name: rows_of(table) for condition in conditions for table in condition.tables}
     if not found:
@@ -70,8 +71,7 @@ def add_table_columns(
 def rows_without_match(
     conditions: Sequence[ScopedCondition],
 ) -> Callable[[pa.RecordBatch], Lacking] | None:
-    """Return a function from a batch to the events without a row in one of a condition's tables, by
-    condition.
+    """Return a function from a batch to its events without a row in a table, by condition.
 
     Returns ``None`` if no condition has tables.
     """

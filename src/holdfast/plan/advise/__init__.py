@@ -1,3 +1,4 @@
-"""Advice on the numbers of a state: thresholds and minimum durations, by the effect of variants over a
-history.
+"""Advice on the numbers of a state, by the effect of variants over a history.
+
+The numbers are thresholds and minimum durations. ``question`` has the entry point.
 """

@@ -61,7 +61,11 @@ class KnownTruth:
 
 
 class Trial(NamedTuple):
-    """The input of a comparison: a history that ends at ``until``, the state, and the reference."""
+    """The input of a comparison of variants.
+
+    It has a history that ends at ``until``, the state, and the reference. ``flap`` is the longest pause, in
+    microseconds, after which a new interval counts as a flap.
+    """
 
     rows: MeasuredRows
     found: Tunable
@@ -133,8 +137,9 @@ def _join(intervals: Iterable[Interval]) -> Iterator[Interval]:
 
 
 def _to_rising(values: Sequence[float | None], threshold: Threshold | None) -> Floats:
-    """Return thresholds, negated for falling comparisons, so that greater values always satisfy the
-    predicate.
+    """Return thresholds, negated for falling comparisons.
+
+    Then greater values always satisfy the predicate.
     """
     sign = 1.0 if threshold is None or threshold.rises else -1.0
     return np.array([0.0 if value is None else sign * value for value in values])

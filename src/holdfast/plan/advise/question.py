@@ -21,9 +21,7 @@ class MeasuredHistory(Protocol):
     """The protocol of measured histories: the readings of a state, in memory or on Spark."""
 
     def span(self, interval: Interval) -> Interval | None:
-        """Return the times of the first and the last reading in an interval, or ``None`` if it has no
-        reading.
-        """
+        """Return the times of the first and the last reading in an interval; ``None`` without readings."""
 
     def moments(self) -> Moments:
         """Return the count, sum and sum of squares of the compared values."""
@@ -121,9 +119,7 @@ class AdviceQuestion:
     def judge(
         self, history: MeasuredHistory, interval: Interval, grid: VariantGrid
     ) -> tuple[list[Variant], int]:
-        """Return the variants over an interval of the history, and the number of intervals of the
-        reference.
-        """
+        """Return the variants over an interval, and the number of intervals of the reference."""
         labels, span = self.labels, history.span(interval)
         if labels is not None and span is not None:
             labels = within(labels, *span)
@@ -150,8 +146,9 @@ class AdviceAnswer:
         return max((self.span[1] - self.span[0]) / DAY, 1 / 24)
 
     def again(self, variant: Variant) -> Variant | None:
-        """Return the effect of a variant's numbers over the weeks that were held out; ``None`` if they have
-        no readings.
+        """Return the effect of a variant's numbers over the weeks that were held out.
+
+        Returns ``None`` if these weeks have no readings.
         """
         if self.history.span(self.rest) is None:
             return None

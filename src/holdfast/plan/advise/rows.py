@@ -1,5 +1,6 @@
-"""A history in the form that variants of a state need: scope, time and two compared values of each
-reading.
+"""A history in the form that variants of a state need.
+
+Each reading has a scope, a time and two compared values.
 """
 
 from __future__ import annotations

@@ -171,8 +171,9 @@ def _axis(
 
 
 def _step(found: Tunable, deviation: float) -> float:
-    """Return a round step: a quarter of the distance between the thresholds or, with one threshold, of the
-    deviation.
+    """Return a round step for a grid of thresholds.
+
+    It is a quarter of the distance between two thresholds or, with one threshold, of the standard deviation.
     """
     a, b = found.enter, found.exit
     if a is not None and b is not None and a.of == b.of and a.value != b.value:

@@ -1,5 +1,6 @@
-"""The measurements for ``holdfast advise`` in this process: one pass over a history serves all variants of a
-state.
+"""The measurements for ``holdfast advise`` in this process.
+
+One pass over a history serves all variants of a state.
 """
 
 from __future__ import annotations

@@ -248,9 +248,7 @@ class Engine:
         return self._hand_out([*self._take_startup_notifications(), *changes])
 
     def _alike(self, checked: Checked) -> Engine:
-        """Return a new engine with the same settings that runs another definition and has not seen
-        any event.
-        """
+        """Return a new engine with the same settings, for another definition. It has processed no event."""
         fresh = Engine(base=self._base)
         fresh._has_warned = True  # times of a history that is processed again
         fresh._running.start(checked)

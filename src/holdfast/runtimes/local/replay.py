@@ -306,8 +306,9 @@ class Replay:
                 self._progress(self.tally)
 
     def _take_final(self, until: Instant) -> list[Notification]:
-        """Return the waiting notifications, in order, that no later notification can precede, given the
-        watermark.
+        """Return the waiting notifications, in order, that no later notification can precede.
+
+        ``until`` is the watermark.
         """
         margin = max((operator.machine.traits.lookaround or 0 for operator in self._operators), default=0)
         self._waiting.sort(key=attrgetter("order"))

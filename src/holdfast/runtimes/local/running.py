@@ -1,6 +1,4 @@
-"""A running definition in this process: its graph of operators, their states, watermarks, and the latest
-events.
-"""
+"""A running definition in this process: its graph of operators, their states, and watermarks."""
 
 from __future__ import annotations
 
@@ -227,8 +225,9 @@ class RunningDefinition:
                 self.states.put(i, state)
 
     def due(self) -> Instant | None:
-        """Return the earliest time that the watermark must pass before an operator emits without an event, or
-        ``None``.
+        """Return the earliest time that the watermark must pass before an operator emits without an event.
+
+        Returns ``None`` if only events can make an operator emit.
         """
         due = (
             operator.due(state)

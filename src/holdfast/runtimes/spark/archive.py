@@ -34,10 +34,10 @@ _QUIET = ("-Xshare:auto", "-Xlog:disable")
 
 
 def options(spark_home: Path, use: str) -> Sequence[str]:
-    """Return Java's options to use an archive, or to write one if there is none; empty if neither is
-    possible.
+    """Return Java's options to use an archive, or to write one if there is none.
 
-    `use` names the purpose of a session, because sessions load different classes for it.
+    The result is empty if neither is possible. `use` names the purpose of a session, because sessions load
+    different classes for it.
     """
     try:
         key = _key(spark_home)

@@ -66,9 +66,7 @@ class FormerDefinition(msgspec.Struct, frozen=True):
 
 
 class RevisedOperator(NamedTuple):
-    """A condition that continues under a changed definition, and the former operator whose state it carries
-    over.
-    """
+    """A condition that continues under a changed definition, with its former operator."""
 
     name: str
     former_number: int
@@ -129,9 +127,7 @@ class Job:
 
     @cached_property
     def revisions(self) -> dict[int, RevisedOperator]:
-        """The operators that carry over the state of a former one, by number, including former
-        definitions.
-        """
+        """The operators that carry over the state of a former one, by number, over all former definitions."""
         found: dict[int, RevisedOperator] = {}
         slots = self.slots or ()
         for former in reversed(self.former_definitions):

@@ -102,11 +102,11 @@ def shards_of(keys: Sequence[str], shards: int) -> list[int]:
 
 
 def pack_history(batch: OperatorEvents, shards: int) -> Iterator[pa.RecordBatch]:
-    """Yield events of a complete history as packets: by slices of time if the machine has a lookaround, else
-    by key.
+    """Yield events of a complete history as packets.
 
-    An operator with a lookaround has no state that outlives a slice, so different shards can process its
-    slices even if it has no key.
+    They are packed by slices of time if the machine has a lookaround, otherwise by key. An operator with a
+    lookaround has no state that outlives a slice, so different shards can process its slices even if it has
+    no key.
     """
     number, operator, topic, events = batch
     if operator.machine.traits.lookaround is None:
@@ -149,8 +149,9 @@ def pack_watermark(number: int, operator: Operator, at: Instant, shards: int) ->
 
 
 def pack_pending(number: int, operator: Operator, at: Instant, shards: int) -> Iterator[pa.RecordBatch]:
-    """Return, as packets, the earliest time for which an upstream may still emit, for the shards that wait
-    for it.
+    """Return packets with the earliest time for which an upstream may still emit.
+
+    They are for the shards that wait for this upstream.
     """
     places = range(shards) if operator.keyed else _shards(operator.keys("", _NO_EVENTS), shards)
     return (_watermark_row(number, int(shard), at) for shard in places)

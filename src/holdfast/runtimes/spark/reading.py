@@ -31,9 +31,7 @@ Rejected = tuple[str, int, str, str]
 
 
 class Report(msgspec.Struct):
-    """The report of a reader to the driver: counts, watermarks, rejected rows, and an error if there
-    was one.
-    """
+    """The report of a reader to the driver: counts, watermarks, rejected rows, and its error, if any."""
 
     rows: int = 0
     relevant: int = 0
@@ -130,8 +128,9 @@ class Reader:
         self.watermarks: dict[str, Instant] = {}
 
     def read(self, file: InputFile, reading: Reading, **how: Any) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the events of a file that some operator consumes, at first only with the columns that
-        predicates need.
+        """Yield the events of a file that some operator consumes.
+
+        At first they have only the columns that predicates need; `complete` adds the others.
         """
         how = {"decisive": self.job.pushdown.decisive_columns, "encode": self._sources.encode, **how}
         for topic, batch in read(file, reading, self.tally, self.rejects, **how):
@@ -167,8 +166,9 @@ class Reader:
         return selected._replace(events=whole)
 
     def pack_history(self, found: Iterable[OperatorEvents], shards: int) -> Iterator[pa.RecordBatch]:
-        """Yield selected events of a complete history as packets, then the watermarks of operators that use
-        them.
+        """Yield selected events of a complete history as packets, then the watermarks.
+
+        Only operators that use watermarks get them.
         """
         for selected in found:
             yield from pack_history(selected, shards)

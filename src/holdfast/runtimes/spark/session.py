@@ -33,11 +33,11 @@ PATIENCE = {
 
 
 def session(master: str | None = None, *, name: str = "holdfast", is_brief: bool = False) -> SparkSession:
-    """Return the active session, or start one on `master`, by default that of `spark-submit` or all local
-    cores.
+    """Return the active session, or start a new one.
 
-    Workers use this Python: on a cluster it must have the same path there, or `PYSPARK_PYTHON` must name it.
-    With `is_brief` Java compiles quickly rather than well, for jobs that compute little in Java.
+    `master` is by default that of `spark-submit` or all local cores. Workers use this Python: on a cluster it
+    must have the same path there, or `PYSPARK_PYTHON` must name it. With `is_brief` Java compiles quickly
+    rather than well, for jobs that compute little in Java.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -69,8 +69,9 @@ def session(master: str | None = None, *, name: str = "holdfast", is_brief: bool
 
 
 def _user_settings() -> set[str]:
-    """Return the names of the settings that the user made in `spark-defaults.conf` or through
-    `spark-submit`.
+    """Return the names of the settings that the user made.
+
+    They are in `spark-defaults.conf`, or come from `spark-submit`.
     """
     if _SUBMITTED in os.environ:
         return {name for name, _ in SparkConf().getAll()}
@@ -115,8 +116,9 @@ def _end(spark: SparkSession) -> None:
 
 @contextmanager
 def redirect_stderr(path: Path) -> Iterator[None]:
-    """A context that appends the stderr of this process, and of the Java process that it starts, to a
-    file.
+    """A context that appends stderr to a file.
+
+    That includes the stderr of Java processes that are started in the context.
     """
     sys.stderr.flush()
     settings = os.dup(2)

@@ -58,8 +58,9 @@ def conditions(
 
 
 def _storm(one: NotificationRow) -> dict[str, Any]:
-    """Return the number of members of a storm and the corners of the polygon around them; empty without an
-    outline.
+    """Return the number of members of a storm and the corners of the polygon around them.
+
+    The result is empty if the storm has no outline.
     """
     values = json.loads(one.line)["attributes"]
     if values.get("outline") is None:
@@ -152,8 +153,9 @@ def _outline(shape: Shape | None) -> dict[str, Any] | None:
 
 
 def part_troubles(feeds: Iterable[Mapping[str, Any]], sinks: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the problems of feeds and sinks by name: no readings are delivered, or the task was
-    restarted.
+    """Return the problems of feeds and sinks by name.
+
+    A problem is a feed that delivers no readings, or a task that was restarted.
     """
     found = {}
     for kind, parts in (("feed", feeds), ("sink", sinks)):

@@ -1,4 +1,4 @@
-"""Routes for definitions: read, check, dry run, change."""
+"""Routes for definitions: read, check, explain, dry run, change."""
 
 from __future__ import annotations
 
@@ -75,9 +75,7 @@ async def plan(site: CurrentSite, request: Request) -> dict[str, Any]:
 
 @router.post("/api/dry-run")
 async def dry_run(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Run a definition over the stored readings, and compare the result with the notifications that were
-    sent.
-    """
+    """Run a definition over the stored readings, and compare the result with the sent notifications."""
     body = await object_of(request)
     found = await asyncio.to_thread(check_for_user, site, text_of(body), user_of(request))
     period = period_of(site, body.get("start"), body.get("end"), 7 * DAY)
@@ -137,8 +135,9 @@ async def _run(site: Site, user: User, text: str, body: dict[str, Any]) -> dict[
 
 
 def _replace(text: str, name: str, other: str | None) -> str:
-    """Return a definition with the text of one subscription replaced by ``other``, or removed if ``other`` is
-    ``None``.
+    """Return a definition with the text of one subscription replaced by ``other``.
+
+    If ``other`` is ``None``, the subscription is removed.
     """
     for found, first, end in statements(text):
         if found == name:

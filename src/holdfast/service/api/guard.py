@@ -1,4 +1,4 @@
-"""Checks of every request before any route runs: address, origin, rate, token, size, time."""
+"""Checks of every request before a route runs: address, origin, rate, token, size, time."""
 
 from __future__ import annotations
 
@@ -83,8 +83,9 @@ class RefusedRequest(Exception):
 
 
 def action(method: str, path: str) -> str | None:
-    """Return the action that a request needs permission for, as named in the roles, or ``None`` for a public
-    path.
+    """Return the action that a request needs permission for, as named in the roles.
+
+    Returns ``None`` for a path that everybody may use.
     """
     if path in _OPEN or path.startswith("/static/"):
         return None
@@ -184,8 +185,9 @@ class Guard:
 
 
 def _limit_body(receive: Receive, limits: RequestLimits) -> Receive:
-    """Wrap ``receive`` so that it raises ``RefusedRequest`` for a body that is too long or arrives too
-    slowly.
+    """Wrap ``receive`` so that it limits the size and the time of a request's body.
+
+    The result raises ``RefusedRequest`` for a body that is too long or arrives too slowly.
     """
     size, end = 0, time.monotonic() + limits.seconds
     done = False

@@ -1,5 +1,5 @@
-"""Routes for the present: active conditions, live notifications, acknowledgements, and the status of the
-service.
+"""Routes for the present: active conditions, live notifications, acknowledgements, and the service's
+status.
 """
 
 from __future__ import annotations
@@ -190,8 +190,9 @@ def _key(body: dict[str, Any]) -> tuple[str, str | None]:
 
 @router.get("/api/status")
 async def status(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Return the status of the service: rates, lags, rejections with reasons, positions of sinks, and the
-    user.
+    """Return the status of the service.
+
+    It has rates, lags, rejections with reasons, the positions of sinks, and the user.
     """
     user = user_of(request)
     return _status(site) | {"user": {"name": user.name, "role": user.role}}
@@ -205,9 +206,7 @@ async def rejects(site: CurrentSite, most: int = 100) -> list[dict[str, Any]]:
 
 @router.get("/api/dead-letters")
 async def dead_letters(site: CurrentSite, most: int = 100) -> list[dict[str, Any]]:
-    """Return the notifications that sinks refused, the latest first, each with the reason that the target
-    gave.
-    """
+    """Return the notifications that sinks refused, each with the target's reason, the latest first."""
     return await asyncio.to_thread(site.service.store.dead_letters, min(max(1, most), MOST))
 
 

@@ -79,8 +79,9 @@ class DdsFeed:
                 self._readers[name] = _TopicReader(topic, kind, reader)
 
     def _wait(self, participant: DomainParticipant) -> int:
-        """Wait in a thread for samples, at most one second, because a new definition may declare topics
-        meanwhile.
+        """Wait in a thread for samples, and return how many readers have some.
+
+        The wait takes at most one second, because a new definition may declare topics meanwhile.
         """
         waiting = WaitSet(participant)
         unread = SampleState.NotRead | ViewState.Any | InstanceState.Any

@@ -71,8 +71,9 @@ class Pattern:
         return _NAMED.sub("+", self.text)
 
     def matcher(self) -> Callable[[str], dict[str, str] | None]:
-        """Return a function from a channel to the values of the names in braces, or ``None`` if it does not
-        match.
+        """Return a function from a channel to the values of the names in braces.
+
+        The function returns ``None`` if the channel does not match.
         """
         parts = [_level(level) for level in self._levels]
         whole = re.compile("/".join(parts).replace("/.*", "(?:/.*)?"), re.DOTALL)
@@ -139,10 +140,9 @@ Found = tuple[Route, dict[str, str]]
 
 
 def finder(routes: Sequence[Route]) -> Callable[[str], tuple[Found, ...]]:
-    """Return a function from a channel to its routes: the first that matches, and others with the same
-    filter.
+    """Return a function from a channel to its routes. Results are cached by channel.
 
-    Results are cached by channel.
+    The routes are the first that matches, and others with the same filter.
     """
     matchers = [(route, route.pattern.matcher()) for route in routes]
 

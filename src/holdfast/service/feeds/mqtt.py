@@ -54,7 +54,7 @@ _PAUSE, _LONGEST = 0.002, 0.008
 
 @dataclass
 class Beats:
-    """The heartbeats of one connection."""
+    """The heartbeats of one connection: when they were sent, and which have returned."""
 
     connection: int = 0
     sent: dict[bytes, Instant] = field(default_factory=dict)
@@ -114,12 +114,11 @@ class MqttFeed:
         self._run = uuid4().hex[:8]
 
     def _subscriptions(self) -> list[MqttSubscription]:
-        """Return one subscription for each filter of the routes, with the highest quality that a route
-        requests.
+        """Return one subscription for each filter of the routes.
 
-        The quality is at most 1: with quality 2 a broker forgets a message before it is on disk, and a
-        service that is killed then loses it. With quality 1 it stays with the broker, and the log recognizes
-        repetitions.
+        Its quality is the highest that a route requests, but at most 1. With quality 2 a broker forgets a
+        message before it is on disk, and a service that is killed then loses it. With quality 1 it stays with
+        the broker, and the log recognizes repetitions.
         """
         by_quality = sorted(self.routes, key=lambda route: route.qos)
         highest = {route.pattern.filter: min(route.qos, 1) for route in by_quality}
@@ -202,8 +201,9 @@ class MqttFeed:
             await asyncio.sleep(_PAUSE)
 
     async def _leave(self) -> None:
-        """Disconnect, and publish the ``gone`` message, which the broker itself publishes only when a
-        connection is lost.
+        """Disconnect after publishing the ``gone`` message.
+
+        The broker itself publishes that message only when a connection is lost.
         """
         if (will := self.broker.will) is not None and self.connected:
             self._subscriber.publish(will.channel, will.gone.encode(), qos=1, retain=True)
@@ -256,8 +256,9 @@ class MqttFeed:
         return beats.returned
 
     def _seems_current(self) -> bool:
-        """Whether the messages suggest that there is no backlog: the latest are new, or none has arrived for
-        a while.
+        """Whether the messages suggest that there is no backlog.
+
+        That is so if the latest ones are new, or if none has arrived for a while.
         """
         beats = self._beats
         is_quiet = time.monotonic() - max(beats.started, beats.last_message) >= QUIET

@@ -97,8 +97,9 @@ class _ChannelReader:
     """Keys of the payload that could contain a location."""
 
     def read(self, payload: bytes, now: Instant) -> tuple[Event, bool] | None:
-        """Return the event of a message, and whether its time was corrected; ``None`` if it needs the general
-        reader.
+        """Return the event of a message, and whether its time was corrected.
+
+        Returns ``None`` if the message needs the general reader.
         """
         try:
             row = _decode(payload)

@@ -108,8 +108,9 @@ class Log:
         sync_folder(wal)
 
     def _recover(self, segment: LogSegment, found: SegmentScan) -> tuple[int, int]:
-        """Remove an incomplete group at the end of a segment; return the next position and the size
-        in bytes.
+        """Remove an incomplete group at the end of a segment.
+
+        Return the next position, and the size of the segment in bytes.
         """
         whole = _whole_groups(found.records)
         after, end = (whole[-1].after, whole[-1].end) if whole else (segment.first, found.begin)
@@ -162,8 +163,9 @@ class Log:
         return placed
 
     def rotate(self, older_than: float = float("inf")) -> bool:
-        """Start a new segment if the current one is full, or older than ``older_than`` seconds and
-        not empty.
+        """Start a new segment if the current one is full, or not empty and old. Return whether it did.
+
+        ``older_than`` is in seconds.
         """
         is_young = self._size < self._limit and time.monotonic() - self._started_at < older_than
         if self._size <= self._header_size or is_young:

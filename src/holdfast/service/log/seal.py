@@ -185,9 +185,9 @@ def last_removed_file(folder: Path) -> str:
 
 
 def retain(folder: Path, *, seconds: float | None, size: int | None) -> list[Path]:
-    """Remove the oldest files that are older than ``seconds`` or exceed ``size`` bytes in total, and return
-    them.
+    """Remove the oldest files, by age and by total size, and return them.
 
+    Files older than ``seconds`` are removed, then the oldest ones until at most ``size`` bytes are left.
     ``None`` stands for no limit.
     """
     files = [(path, path.stat()) for path in reading_files(folder)]

@@ -126,9 +126,7 @@ def session_is_present(packet: MqttPacket) -> bool:
 
 
 def subscription_results(packet: MqttPacket, version: int) -> list[ReasonCode]:
-    """Return from a SUBACK packet which subscriptions a broker grants, in the order in which they
-    were sent.
-    """
+    """Return from a SUBACK packet which subscriptions a broker grants, in the order of the request."""
     at = _after_properties(packet.body, 2) if version == 5 else 2
     return [ReasonCode(PacketTypes.SUBACK, identifier=code) for code in packet.body[at:]]
 

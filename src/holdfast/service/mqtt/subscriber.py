@@ -179,8 +179,9 @@ class MqttSubscriber:
         )
 
     async def disconnect(self, patience: float = 2.0) -> None:
-        """Disconnect when the broker has acknowledged all published messages, or after ``patience``
-        seconds.
+        """Disconnect when the broker has acknowledged all published messages.
+
+        The wait takes at most ``patience`` seconds.
         """
         self._is_leaving = True
         end = asyncio.get_running_loop().time() + patience

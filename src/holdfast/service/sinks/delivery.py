@@ -144,8 +144,9 @@ class SinkDelivery:
         await self.sink.close()
 
     def _longest_wait(self) -> float:
-        """Return the seconds until there is work without a new notification: a mute ends or a refresh
-        is due.
+        """Return the seconds until there is work without a new notification.
+
+        Such work is the end of a mute, or a refresh.
         """
         waits = [15.0]
         if self._expires != NEVER:

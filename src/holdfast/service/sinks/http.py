@@ -34,8 +34,9 @@ LASTS = 5 * MINUTE
 
 
 def require_allowed(url: str, hosts: Sequence[str]) -> None:
-    """Refuse a URL whose host is not in ``hosts``, so that a user cannot make the service call other
-    hosts.
+    """Refuse a URL whose host is not in ``hosts``.
+
+    A user could otherwise make the service send requests to any host.
     """
     try:
         parts = httpx.URL(url)  # the parser that is used for the request: two parsers may differ
@@ -163,8 +164,9 @@ class Webhook:
 
 
 class Alertmanager:
-    """A sink that reports active conditions to Alertmanager, at every change and again before its alerts
-    expire.
+    """A sink that reports active conditions to Alertmanager.
+
+    It reports at every change, and again before the alerts expire.
     """
 
     kind = "alertmanager"

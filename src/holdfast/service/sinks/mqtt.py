@@ -1,5 +1,6 @@
-"""A sink that publishes to an MQTT broker: a message for each notification, and the retained current
-state.
+"""A sink that publishes to an MQTT broker.
+
+Each notification is a message. The current state of its scope is a retained message.
 """
 
 from __future__ import annotations

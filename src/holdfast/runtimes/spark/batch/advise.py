@@ -1,5 +1,6 @@
-"""The measurements for ``holdfast advise`` on Spark: readers measure, shards evaluate variants, the driver
-adds up.
+"""The measurements for ``holdfast advise`` on Spark.
+
+Readers measure, shards evaluate variants, and the driver adds up the counts.
 """
 
 from __future__ import annotations
@@ -64,9 +65,7 @@ class Spread:
         return {}
 
     def span(self, interval: Interval) -> Interval | None:
-        """Return the times of the first and the last reading in an interval, or ``None`` if it has no
-        reading.
-        """
+        """Return the times of the first and the last reading in an interval; ``None`` without readings."""
 
         def ask(rows: MeasuredRows) -> Any:
             window = rows.slice(*interval)

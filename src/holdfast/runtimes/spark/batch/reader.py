@@ -104,8 +104,9 @@ def read_rejects(read_job: ReadJob, number: int) -> Iterator[pa.RecordBatch]:
 
 
 def select_events(read_job: ReadJob, task: Task, reader: Reader) -> Iterator[OperatorEvents]:
-    """Yield the relevant events of each operator with all needed columns, a batch at a time, because rows may
-    be wide.
+    """Yield the relevant events of each operator with all needed columns.
+
+    They are yielded a batch at a time, because rows may be wide.
     """
     files = {piece.file.rank: piece.file for piece in task.part.pieces}.values()
     for selected in _compact_task(read_job, task, reader):
@@ -119,7 +120,9 @@ def select_events(read_job: ReadJob, task: Task, reader: Reader) -> Iterator[Ope
 
 
 def _compact_task(read_job: ReadJob, task: Task, reader: Reader) -> Iterator[OperatorEvents]:
-    """Yield the events that can change the output if the part is closed, else those that satisfy a
+    """Yield the events that are relevant in a task.
+
+    In a closed part these are the events that can change the output, otherwise those that satisfy a
     predicate.
     """
     if not (task.closed and all(operator.compacts for operator in read_job.job.operators.values())):

@@ -107,8 +107,9 @@ class Replay:
 
     @cached_property
     def _read(self) -> tuple[list[Report], dict[int | None, list[bytes]] | None]:
-        """The reports of the readers, and the packed events of each operator; ``None`` if these are too
-        large.
+        """The reports of the readers, and the packed events of each operator.
+
+        The events are ``None`` if they are too large.
         """
         most, is_heavy = (
             FEW // self._notifications_per_event // len(self._read_job.tasks),

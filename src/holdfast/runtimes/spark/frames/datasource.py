@@ -63,7 +63,7 @@ class HoldfastSource(DataSource):
 
 
 class _SourceOptions(NamedTuple):
-    """The options of the data source, checked."""
+    """The options of the data source, parsed and checked."""
 
     checked: Checked
     reading: Reading

@@ -242,8 +242,9 @@ def _id() -> Any:
 
 
 def _location(axes: Sequence[str]) -> str | None:
-    """Return the SQL expression of an event's known coordinates as an array; ``None`` if the frame
-    has none.
+    """Return the SQL expression of an event's known coordinates as an array.
+
+    Returns ``None`` if the frame has no coordinates.
     """
     return (
         f"CASE WHEN {axes[0]} IS NOT NULL THEN array_compact(array({', '.join(axes)})) END" if axes else None

@@ -1,9 +1,8 @@
-"""The rows of a frame or stream: in Holdfast's columns and types, the relevant ones only, and as Arrow
-batches.
+"""Conversion of the rows of a frame or stream to Holdfast's columns, types and Arrow batches.
 
 The JVM renames and casts columns and drops rows that satisfy no predicate, unless an operator needs all of
 them. The other rows cross to Python once. Expressions are written as SQL, because text crosses to the JVM in
-one call, while an expression that is built by calls needs a call for each of its parts.
+one call. An expression that is built by calls needs a call for each of its parts.
 """
 
 from __future__ import annotations
@@ -129,10 +128,10 @@ def _relevance_filters(job: Job, *, ends: bool) -> dict[str, str]:
 
 
 def whole_topics(job: Job, *, ends: bool = True) -> Collection[str]:
-    """Return the topics of which all rows are needed: they advance a watermark, or SQL cannot select the
-    relevant rows.
+    """Return the topics of which all rows are needed.
 
-    If the frame `ends`, an operator with a lookaround needs no watermark.
+    Their rows advance a watermark, or SQL cannot select the relevant ones. If the frame `ends`, an operator
+    with a lookaround needs no watermark.
     """
     clocks = [one.clock for one in job.watermark_operators.values() if one.machine.traits.lookaround is None]
     watermark_topics = frozenset().union(*clocks) if ends else job.watermark_topics

@@ -1,6 +1,4 @@
-"""Time zones of frames: the zone of times without one (`timestamp_ntz`), and the conversion back to such
-times.
-"""
+"""Time zones of frames: the zone of local times (`timestamp_ntz`), and the conversion back to them."""
 
 from __future__ import annotations
 

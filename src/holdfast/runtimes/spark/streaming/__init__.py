@@ -1,6 +1,6 @@
-"""Streaming queries on Spark: files as they arrive, states in Spark's state store, each notification exactly
-once.
+"""Streaming queries on Spark.
 
-`query` runs a query, `feed` reads files, `processor` and `shard` run operators, `output` writes
-notifications. `checkpoint` describes the files of a query on disk.
+They read files as they arrive, store states in Spark's state store, and emit each notification exactly once.
+``query`` runs a query, ``feed`` reads files, ``processor`` and ``shard`` run operators, ``output`` writes
+notifications. ``checkpoint`` describes the files of a query on disk.
 """

@@ -241,8 +241,9 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._add_history(parts, start)
 
     def _add_history(self, parts: list[_FeedPartition], start: dict[str, int]) -> list[_FeedPartition]:
-        """Return tasks that come before all others: states of the generation before, and files for a
-        revision.
+        """Return the tasks of a batch with those that come before all others.
+
+        These have the states of the generation before, or files for a revision.
         """
         if self._is_unsettled(start):
             past = self._log.entries[: start["files"]]

@@ -49,8 +49,9 @@ class Folder(msgspec.Struct, frozen=True):
 
 
 def folders(sources: Sequence[str], topics: Sequence[str]) -> tuple[Folder, ...]:
-    """Return the folders that sources name: `dir:PATH`, `dir:TOPIC=PATH`, or `log:PATH` for the log of a
-    service.
+    """Return the folders that sources name.
+
+    A source is `dir:PATH`, `dir:TOPIC=PATH`, or `log:PATH` for the log of a service.
     """
     found: dict[str, Folder] = {}
     for text in sources:

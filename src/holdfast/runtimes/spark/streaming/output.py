@@ -60,16 +60,19 @@ def in_emission_order(tables: Sequence[pa.Table]) -> pa.Table:
 
 @dataclass(frozen=True)
 class ParquetOutput:
-    """A sink that writes ``FOLDER/batch-000000012/notifications.parquet``, in the columns of ``holdfast
-    replay``.
+    """A sink that writes a Parquet file for each batch, in the columns of ``holdfast replay``.
+
+    The files are named ``FOLDER/batch-000000012/notifications.parquet``.
     """
 
     path: Path
     topics: tuple[Topic, ...]
 
     def claim(self, query: str) -> None:
-        """Mark the folder as the sink of this query, because all queries use the same names for their
-        batches.
+        """Mark the folder as the sink of this query.
+
+        Without the mark, batches of another query would replace those of this one, because their names are
+        equal.
         """
         try:
             self.path.mkdir(exist_ok=True)
@@ -78,8 +81,9 @@ class ParquetOutput:
             raise UsageError(f"cannot write to the sink '{self.path}': {error.strerror}") from None
 
     def write(self, batch: int, notifications: pa.Table, _lengths: Lengths, /) -> None:
-        """Write the notifications of a batch to a folder, which replaces a folder of an earlier run of the
-        batch.
+        """Write the notifications of a batch to a folder of its own.
+
+        The folder replaces that of an earlier run of the batch.
         """
         place = self.path / f"batch-{batch:09d}"
         staging = self.path.parent / f".{self.path.name}.staging"

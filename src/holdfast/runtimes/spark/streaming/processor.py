@@ -61,8 +61,9 @@ class ShardProcessor(StatefulProcessor):
         )
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], _timers: Any) -> Iterator[Row]:  # noqa: N802
-        """Process the packets of a micro-batch for one shard, and yield the packets for later stages and the
-        driver.
+        """Process the packets of a micro-batch for one shard.
+
+        Yields the packets for later stages and the driver. Spark calls this method.
         """
         (shard,) = key
         packets = [Packet(PacketKind(row.kind), row.operator, row.part, bytes(row.payload)) for row in rows]

@@ -351,8 +351,9 @@ def _start(
 
 
 class _Batches:
-    """The driver's part of a query: it writes the output of each batch to the sink, then its record to the
-    ledger.
+    """The driver's part of a query.
+
+    It writes the output of each batch to the sink, then the record of the batch to the ledger.
     """
 
     def __init__(
@@ -475,8 +476,9 @@ def _payloads(rows: pa.Table, kind: PacketKind) -> list[bytes]:
 
 
 def _active_changes(timely: pa.Table) -> list[ActiveChange]:
-    """Return the changes of a batch to active scopes: the start of each active scope, and `None` for an ended
-    one.
+    """Return the changes of a batch to active scopes.
+
+    A change is the start of an active scope, or `None` for a scope that has ended.
     """
     times = (timely.column(name).cast(pa.int64()).to_pylist() for name in ("time", "since"))
     last = {
@@ -530,8 +532,9 @@ def _ignore_spark_errors(action: Callable[[], Any]) -> None:
 
 
 def _explain(error: Exception) -> HoldfastError:
-    """Return an error of Holdfast for an error of Spark: its first line and its root cause, without stack
-    traces.
+    """Return an error of Holdfast for an error of Spark.
+
+    It has the first line and the root cause, without stack traces.
     """
     if isinstance(error, PySparkException):
         lines = [line.strip() for line in str(error).splitlines()]

@@ -64,7 +64,7 @@ Arrange = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 def in_arrival_order(events: pa.RecordBatch) -> pa.RecordBatch:
-    """Return events in the order of arrival, without change."""
+    """Return events without change, in the order of arrival. It is the default of `arrange`."""
     return events
 
 
@@ -120,7 +120,10 @@ def _combine(job: Job, batch: _MicroBatch, results: Iterable[_OperatorResult]) -
 
 @dataclass(frozen=True)
 class ArrivedPackets:
-    """The payloads of a micro-batch by kind and operator, in the order in which the parts arrived."""
+    """The payloads of a micro-batch, by kind and operator.
+
+    Payloads are in the order in which the parts arrived.
+    """
 
     by_kind: dict[tuple[PacketKind, int | None], list[bytes]]
 
@@ -138,7 +141,7 @@ class ArrivedPackets:
 
 
 class _OperatorResult(NamedTuple):
-    """The result of one operator in one micro-batch."""
+    """The result of one operator in one micro-batch: its new state, due time and output."""
 
     operator: Operator
     stored: StoredOperator | None

@@ -256,8 +256,9 @@ class ShardState:
 
 
 def restarted_conditions(record: OperatorRecord, operator: Operator) -> dict[int, int]:
-    """Return the conditions whose meaning changed inside an operator: former numbers by their present
-    numbers.
+    """Return the conditions of an operator whose meaning changed.
+
+    The result maps their present numbers to the numbers that they had.
     """
     before = {
         name: (number, meaning)

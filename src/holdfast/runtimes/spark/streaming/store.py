@@ -101,8 +101,10 @@ class ShardCache:
         return found if found is not None and found.job == job.digest else None
 
     def put(self, cached: CachedShard) -> None:
-        """Add a shard. Remove shards that were not used for long and, if memory is short, the least recently
-        used ones.
+        """Add a shard to the cache.
+
+        Shards that were not used for long are removed. If memory is short, the least recently used ones are
+        removed, too.
         """
         cached.size, cached.used = cached.shard.size, monotonic()
         self._shards[cached.lineage] = cached

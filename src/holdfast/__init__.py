@@ -1,6 +1,6 @@
 """Publish/subscribe for sensor systems, by state.
 
-A condition is a function from a history of events to the moments at which it starts and ends. Every runtime
+A condition is a function from a history of events to the instants at which it starts and ends. Every runtime
 computes that function.
 """
 

@@ -171,11 +171,10 @@ class App:
     ) -> None:
         """Add ``state name on topic [enter; exit] …``.
 
-        Without ``exit`` the state ends when ``enter`` is not satisfied.
-
-        ``enter_for`` and ``exit_for`` are a duration, a number of readings, or the column of a table that has
-        the duration. ``roster`` is a file, the name of a table, or ``"gazetteer"``. ``late`` is ``"drop"``,
-        ``"apply"``, or a correction such as ``"correct 10 min"``.
+        Without ``exit`` the state ends when ``enter`` is not satisfied. ``enter_for`` and ``exit_for`` are a
+        duration, a number of readings, or the column of a table that has the duration. ``roster`` is a file,
+        the name of a table, or ``"gazetteer"``. ``late`` is ``"drop"``, ``"apply"``, or a correction such as
+        ``"correct 10 min"``.
         """
         if initially not in INITIALLY:
             raise UsageError(f"initially is {', '.join(INITIALLY)}, not {initially!r}")

@@ -60,7 +60,10 @@ class Sorter:
         self.close()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add the rows of a batch. Writes a sorted run to disk if the budget is used up."""
+        """Add the rows of a batch.
+
+        Writes a sorted run to disk when the rows in memory exceed their share of the budget.
+        """
         if not len(batch):
             return
         batch = _encode_source(batch)

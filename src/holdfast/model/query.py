@@ -126,10 +126,9 @@ Parameter = Closest | Aggregate | Multiple | PooledDimension
 class Query:
     """The four parameters of a query.
 
-    The default is the latest event of a topic, at any location and with any status.
-
-    Every value of the attributes in ``each`` is a condition of its own; the thesis has ``separate`` for the
-    four dimensions only.
+    The default is the latest event of a topic, at any location and with any status. Every value of the
+    attributes in ``each`` is a condition of its own; the thesis has ``separate`` for the four dimensions
+    only.
     """
 
     topic: Closest | Aggregate | Multiple

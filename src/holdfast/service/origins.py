@@ -102,9 +102,9 @@ class Requests:
         self._fresh: dict[bytes, tuple[bytes, Instant]] = {}
 
     def find_repetition(self, request: Request, accepted: Mapping[bytes, bytes]) -> RepeatedRequest | None:
-        """Return the earlier request with the same key, or ``None``.
+        """Return the error for a request whose key was used before, or ``None`` for a new key.
 
-        `accepted` are the requests of the same group.
+        `accepted` has the digests of bodies, by key, of the requests in the same group.
         """
         with self._lock:
             unsaved = self._fresh.get(request.key)

@@ -446,11 +446,11 @@ class Service:
     async def define(
         self, text: str, restart: Iterable[str] = (), save: Callable[[str], None] | None = None
     ) -> DefinitionChange:
-        """Run another definition from the next entry on, and return what it changes.
+        """Run another definition from the next entry on, and return its changes.
 
         The text can be the running one; then the current content of the files that it names is used.
-        ``restart`` names the conditions that start without state. ``save`` is called with the accepted text.
-        Raises an error if the definition cannot replace the running one.
+        ``restart`` names the conditions that start without state. ``save`` is called with the text before it
+        runs. Raises an error if the definition cannot replace the running one.
         """
         async with self._defining:
             definition = await self._with_files(text)

@@ -166,9 +166,8 @@ def number(op: Expression, topic: Topic, named: Naming) -> str:
 def keys(condition: ScopedCondition, named: Naming = quote_name) -> tuple[str, ...] | None:
     """Return the SQL of the keys of an event's scopes, innermost first.
 
-    It is null where the event is in no scope.
-
-    Returns ``None`` for keys without an SQL form: regions, and floats, which Spark prints differently.
+    It is null where the event is in no scope. Returns ``None`` for keys without an SQL form: regions, and
+    floats, which Spark prints differently.
     """
     by_name = condition.topic.by_name
     if condition.forest is not None or any(

@@ -146,9 +146,8 @@ def grid_of(
 ) -> VariantGrid:
     """Return the grid of the requested numbers.
 
-    Numbers that are ``None`` become some steps around the current number.
-
-    ``deviation`` is the standard deviation of the compared values, which determines the step.
+    Numbers that are ``None`` become some steps around the current number. ``deviation`` is the standard
+    deviation of the compared values, which determines the step.
     """
     step = _step(found, deviation)
     return VariantGrid(

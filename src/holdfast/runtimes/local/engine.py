@@ -111,10 +111,9 @@ class Engine:
     ) -> None:
         """Start a definition.
 
-        ``base`` is the folder of the files that it names; ``lets`` replaces values of ``let``.
-
-        ``tables`` replaces the files of tables. With ``remember`` the engine stores the latest reading of
-        every source, which ``revise`` then uses.
+        ``base`` is the folder of the files that it names; ``lets`` replaces values of ``let``. ``tables``
+        replaces the files of tables. With ``remember`` the engine stores the latest reading of every source,
+        which ``revise`` then uses.
         """
         self._app = _as_app(app)
         self._base, self._lets, self._tables = base, lets, dict(tables or {})
@@ -218,10 +217,9 @@ class Engine:
     ) -> list[Notification]:
         """Replace the running definition.
 
-        Unchanged conditions continue, new ones start, and changed ones carry over their scopes.
-
-        Each scope that changes is reported once: as ``revised``, with ``since`` if it is active now, or as
-        ``unknown`` until the next reading that decides its state.
+        Unchanged conditions continue, new ones start, and changed ones carry over their scopes. Each scope
+        that changes is reported once: as ``revised``, with ``since`` if it is active now, or as ``unknown``
+        until the next reading that decides its state.
 
         With a ``history`` there are no unknown scopes: new and changed conditions are then as if they had run
         from the beginning. The history has the events that the engine received, in their order, and the

@@ -18,11 +18,9 @@ R = TypeVar("R")
 def sweep(function: Callable[[P], R], points: Sequence[P], master: str | None = None) -> list[R]:
     """Call a function on each point as a Spark task of its own.
 
-    Return the results in the order of the points.
-
-    The function, the points and the results travel between processes, so they must be picklable. The function
-    must depend only on its point. If tasks raise errors of Holdfast, the error of the first such point is
-    raised here.
+    Return the results in the order of the points. The function, the points and the results travel between
+    processes, so they must be picklable. The function must depend only on its point. If tasks raise errors of
+    Holdfast, the error of the first such point is raised here.
     """
     if not points:
         return []

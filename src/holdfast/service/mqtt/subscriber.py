@@ -33,11 +33,9 @@ _PING_EVERY = packets.KEEP_ALIVE / 3
 class Listener(Protocol):
     """The protocol of listeners, which receive the events of a subscriber in the event loop.
 
-    No method may raise.
-
-    For each connection the subscriber first calls ``on_connect``. If the broker admits it, the subscriber
-    calls ``on_subscribe``, then ``on_message`` and ``on_publish`` as packets arrive. ``on_disconnect`` is the
-    last call.
+    No method may raise. For each connection the subscriber first calls ``on_connect``. If the broker admits
+    it, the subscriber calls ``on_subscribe``, then ``on_message`` and ``on_publish`` as packets arrive.
+    ``on_disconnect`` is the last call.
     """
 
     def on_connect(self, connection: int, result: ReasonCode) -> None:

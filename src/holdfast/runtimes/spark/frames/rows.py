@@ -83,10 +83,9 @@ def usable_rows(
 ) -> DataFrame:
     """Return the relevant rows of a frame in Holdfast's columns.
 
-    A row has a sequence only if the frame has one.
-
-    `filters` has the predicate of each topic as SQL, by default that of all relevant rows. Do not filter the
-    result further: Spark moves filters ahead, and would then skip the rows that must fail.
+    A row has a sequence only if the frame has one. `filters` has the predicate of each topic as SQL, by
+    default that of all relevant rows. Do not filter the result further: Spark moves filters ahead, and would
+    then skip the rows that must fail.
     """
     filters = _relevance_filters(job, ends=not frame.isStreaming) if filters is None else dict(filters)
     only = None if reading.theirs("topic") in frame.columns else _default(reading)

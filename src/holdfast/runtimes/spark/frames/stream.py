@@ -46,11 +46,9 @@ def stream(
 ) -> DataFrame:
     """Return the notifications of a streaming DataFrame as a streaming DataFrame.
 
-    Columns are as for `replay`.
-
-    Spark does not preserve the order in which the rows of a micro-batch arrived, so each micro-batch is
-    processed by (time, source, sequence). Late events of ordered conditions are rows with the status `late`.
-    `zone` is as for `replay`.
+    Columns are as for `replay`. Spark does not preserve the order in which the rows of a micro-batch arrived,
+    so each micro-batch is processed by (time, source, sequence). Late events of ordered conditions are rows
+    with the status `late`. `zone` is as for `replay`.
 
     Start the result with `writeStream` and a checkpoint of its own. While that checkpoint is used, `shards`
     and the definition must not change. If you name its folder as `checkpoint`, a change is refused now;

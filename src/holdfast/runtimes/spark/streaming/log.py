@@ -98,11 +98,10 @@ class FileLog:
     def discover(
         self, folders: Sequence[Folder], settle: float, latest: Callable[[Entry, int], Instant | None]
     ) -> Waiting:
-        """Append the complete files that have arrived, sorted by path.
+        """Append the complete files that have arrived, sorted by path, and return the others.
 
-        Return the files that are not appended.
-
-        A file must not have changed for `settle` seconds. `latest` returns the latest time in a file.
+        A file is complete if it has not changed for `settle` seconds and, for Parquet, has its footer.
+        `latest` returns the latest time in a file, if that is known.
         """
         waiting = Waiting()
         now = time.time()

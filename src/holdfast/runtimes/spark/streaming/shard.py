@@ -250,9 +250,8 @@ def _carry_over(
 ) -> TakeOver | None:
     """Return the state with which a revised or new operator starts.
 
-    Returns `None` if it has a state of its own.
-
-    `history` has packed derived events: all events that its upstreams emitted, or their current states.
+    Returns `None` if it has a state of its own. `history` has packed derived events: all events that its
+    upstreams emitted, or their current states.
     """
     operator, stored = job.operators[number], shard.operators.get(number)
     if revision is not None and number in revision.reruns:

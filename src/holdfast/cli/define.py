@@ -1,4 +1,4 @@
-"""The commands ``check``, ``explain`` and ``test``."""
+"""The commands ``check``, ``explain`` and ``test``, which need only a definition."""
 
 from __future__ import annotations
 

@@ -29,6 +29,6 @@ def show(what: App | Statement | Expression, notation: Notation = "readable") ->
 
 
 def show_statement(statement: Statement, notation: Notation = "readable") -> str:
-    """Return the text of one statement."""
+    """Return the text of one statement, of any kind."""
     kind = kind_of(statement)
     return show_core(statement) if kind is None else kind.show(statement, notation)

@@ -39,12 +39,12 @@ class Threshold:
 
     @property
     def rises(self) -> bool:
-        """Whether greater values satisfy the comparison."""
+        """Whether greater values satisfy the comparison, as with ``>``."""
         return self.sign in (">", ">=")
 
     @property
     def is_closed(self) -> bool:
-        """Whether the threshold itself satisfies the comparison."""
+        """Whether the threshold itself satisfies the comparison, as with ``>=``."""
         return self.sign in ("<=", ">=")
 
     def put(self, predicate: Expression, holds: bool) -> Expression:

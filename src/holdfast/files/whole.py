@@ -54,7 +54,7 @@ class WholeFile:
             os.replace(self.part, self.path)
 
     def discard(self) -> None:
-        """Remove the partial file."""
+        """Remove the partial file. An existing file with the final name is not changed."""
         try:
             self.file.close()
         finally:

@@ -81,7 +81,7 @@ class Condition:
 
     @property
     def output_topics(self) -> tuple[Topic, ...]:
-        """The topics of the condition's notifications."""
+        """The topics that the events of the condition's notifications can have."""
         return (self.topic,)
 
     @property
@@ -204,7 +204,7 @@ class Checked:
         return {condition.name: condition for condition in self.conditions}
 
     def of(self, *classes: type[C]) -> tuple[C, ...]:
-        """Return the conditions of some classes."""
+        """Return the conditions of some classes, in the order of the definition's conditions."""
         return tuple(condition for condition in self.conditions if isinstance(condition, classes))
 
     @property

@@ -1,4 +1,4 @@
-"""Explanations of syntax errors in correlations."""
+"""Explanations of syntax errors in correlations, for ``mistakes``."""
 
 from __future__ import annotations
 

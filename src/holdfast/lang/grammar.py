@@ -41,7 +41,7 @@ def keywords() -> list[str]:
 
 
 def parse_expression(text: str) -> Expression:
-    """Parse the text of an expression."""
+    """Parse the text of an expression. Raises ``DefinitionError`` for a syntax error."""
     return read(text, None, "expression", expression)
 
 

@@ -131,7 +131,7 @@ def label_of(token: Token) -> str:
 
 
 def text_of(token: Token) -> str:
-    """Return the text between quotes."""
+    """Return the text between quotes, with its escapes resolved."""
     try:
         return literal.read_text(token)
     except ValueError as error:
@@ -175,7 +175,7 @@ def levels(node: Node) -> Levels:
 
 
 def topic_word(token: Token) -> Word:
-    """Return a name with its place."""
+    """Return the name of a topic with its place. Raises an error if the name is reserved."""
     return Word(name_of(token), place(token))
 
 
@@ -185,7 +185,7 @@ def word_of(token: Token) -> Word:
 
 
 def duration(node: Node, *, above_zero: bool = False) -> Duration:
-    """Return a duration in microseconds."""
+    """Return a duration in microseconds. Raises an error if it is negative."""
     minus, token = (as_token(part) for part in as_tree(node).children)
     try:
         length = literal.read_duration(*literal.split_quantity(token))
@@ -243,7 +243,7 @@ def coordinate_of(node: Node) -> float:
 
 
 def shape_of(node: Tree[Token]) -> Shape:
-    """Return a rectangle, circle or polygon."""
+    """Return a rectangle, circle or polygon. Raises an error if its points are invalid."""
     try:
         match node.data, list(node.children):
             case "rectangle", [low, high]:

@@ -56,7 +56,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A literal text."""
+    """A literal text, such as ``"open"``."""
 
     value: str
     at: Place | None = field(default=None, compare=False, repr=False)
@@ -64,7 +64,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """A literal truth value."""
+    """A literal truth value: ``true`` or ``false``."""
 
     value: bool
     at: Place | None = field(default=None, compare=False, repr=False)
@@ -94,7 +94,7 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True)
 class Negative:
-    """The negative of a number."""
+    """The negative ``-arg`` of a number."""
 
     arg: Expression
     at: Place | None = field(default=None, compare=False, repr=False)
@@ -207,7 +207,7 @@ class Statement:
 
 
 class ConditionStatement(Statement):
-    """A statement that defines a condition."""
+    """A statement that defines a condition. Each kind of condition has a subclass."""
 
     __slots__ = ()
     has_scopes: ClassVar[bool] = True
@@ -318,7 +318,7 @@ class DeclareTable(Statement):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The names of the key columns."""
+        """The names of the columns that form the key of a row."""
         return self.by or (self.columns[0].name,)
 
 

@@ -133,7 +133,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """A set of truth values."""
+    """A set of truth values: the possible values of a bool attribute."""
 
     values: frozenset[bool] = frozenset((True, False))
 

@@ -231,7 +231,7 @@ def size(op: Expression) -> int:
 
 
 def parts(op: Expression) -> tuple[Expression, ...]:
-    """Return the operands of an operation."""
+    """Return the operands of an operation; an empty tuple for names and literals."""
     match op:
         case Call() | Name() | MemberAttribute() | Number() | Text() | Truth() | LocationLiteral() | Silent():
             return ()

@@ -135,7 +135,7 @@ def turns(batch: pa.RecordBatch, places: NDArray[np.int64], by: str) -> NDArray[
 
 
 def plain(column: pa.Array) -> pa.Array:
-    """Return a column without dictionary encoding."""
+    """Return a column without dictionary encoding. Other columns are unchanged."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 

@@ -74,7 +74,7 @@ class Undelivered(msgspec.Struct, frozen=True):
 
 
 class Fired(msgspec.Struct, frozen=True):
-    """An input: a timer has fired."""
+    """An input: a timer that the machine has set has fired."""
 
     now: Instant
     timer: str
@@ -164,7 +164,7 @@ class ProtocolMachine(Protocol):
     """
 
     def initial(self) -> Any:
-        """Return the state before any input."""
+        """Return the state of the machine before any input."""
 
     def handle(self, state: Any, given: Input) -> tuple[Any, list[Effect]]:
         """Handle one input. Return the new state and the effects. The old state must not be used again."""

@@ -68,7 +68,7 @@ class Ball:
 
 @dataclass(frozen=True, slots=True)
 class MemberSet:
-    """A group that lists its values."""
+    """A group that consists of the listed values."""
 
     values: tuple[Index, ...]
 

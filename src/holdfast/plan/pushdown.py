@@ -38,7 +38,7 @@ class Coverage:
     outside: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Coverage) -> None:
-        """Add the counts of another reader."""
+        """Add the counts of another reader to these."""
         self.events.update(other.events)
         self.outside.update(other.outside)
 

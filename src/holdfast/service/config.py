@@ -46,7 +46,7 @@ class MapPart(_ConfigPart):
     time_zone: str | None = None
 
     def route(self) -> Route:
-        """Return the rule as a ``Route``."""
+        """Return the rule as a ``Route``, which converts messages."""
         return Route(
             Pattern(self.pattern), self.topic, self.payload, self.fields, tuple(self.columns), self.items,
             "ms" if self.payload == "sparkplug" else self.time_unit, self.qos,

@@ -216,7 +216,7 @@ class Service:
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """The declared topics."""
+        """The declared topics by name. Can be read from any thread."""
         return self._state.topics
 
     # --- taking readings ---

@@ -161,7 +161,7 @@ def _order(key: tuple[str, str | None, Instant]) -> tuple[Instant, str, str]:
 
 
 def to_json(one: Interval) -> dict[str, Any]:
-    """Return an interval as JSON data."""
+    """Return an interval as JSON data, with times as ISO 8601 text."""
     return {
         "subscription": one.subscription,
         "scope": one.scope,

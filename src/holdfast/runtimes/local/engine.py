@@ -368,12 +368,12 @@ class Engine:
 
     @property
     def paused(self) -> frozenset[str]:
-        """The topics whose timers are stopped."""
+        """The topics whose timers are stopped, as set by ``pause``."""
         return self._running.watermarks.paused
 
     @property
     def watermarks(self) -> Mapping[str, Instant]:
-        """The watermark of each topic."""
+        """The watermark of each topic in microseconds since 1970."""
         return self._running.watermarks.topics
 
     @property

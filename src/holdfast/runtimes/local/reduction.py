@@ -114,7 +114,7 @@ class Reduction:
         yield None
 
     def close(self) -> None:
-        """Stop reading ahead."""
+        """Stop reading ahead, and end the threads."""
         self._shares.close()
 
     def _read(self, unit: Part) -> Share:

@@ -206,7 +206,7 @@ class RunningDefinition:
     # --- time ---
 
     def watermark(self, id: OperatorId) -> Instant:
-        """The watermark of an operator."""
+        """Return the watermark of an operator, which is that of its topics and upstreams."""
         return self.graph.watermark(id, self.states, self.watermarks)
 
     def pause(self, topics: Iterable[str], until: Mapping[str, Instant]) -> None:

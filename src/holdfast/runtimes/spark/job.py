@@ -117,7 +117,7 @@ class Job:
 
     @cached_property
     def graph(self) -> Graph:
-        """The graph of the operators."""
+        """The graph of the operators, which shards run."""
         return Graph(self.operators)
 
     @cached_property
@@ -207,7 +207,7 @@ class Job:
 
     @property
     def stages(self) -> int:
-        """The number of stages."""
+        """The number of stages; there is a shuffle before each of them."""
         return 1 + max((operator.links.stage for operator in self.operators.values()), default=0)
 
 

@@ -96,7 +96,7 @@ def _shards(keys: Keys, shards: int) -> NDArray[np.int32]:
 
 
 def shards_of(keys: Sequence[str], shards: int) -> list[int]:
-    """Return the shard of each key."""
+    """Return the shard of each key, by a hash that is the same in all processes."""
     numbers: list[int] = _shards(Keys(np.arange(len(keys)), keys), shards).tolist()
     return numbers
 

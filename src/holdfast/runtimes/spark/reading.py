@@ -95,7 +95,7 @@ class ReportedRejects(Rejects):
                 self.rows.append((file.path, row, reason, content))
 
     def drain(self) -> list[Rejected]:
-        """Remove and return the collected rows."""
+        """Remove and return the collected rows, so that their memory is free."""
         found, self.rows = self.rows, []
         return found
 
@@ -178,7 +178,7 @@ class Reader:
                 yield from pack_watermark(number, operator, at, shards)
 
     def add(self, other: Reader) -> None:
-        """Add the counts of another reader."""
+        """Add the counts and rejected rows of another reader to this one."""
         self.tally.add(other.tally)
         self.coverage.add(other.coverage)
         self.relevant += other.relevant

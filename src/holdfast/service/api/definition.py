@@ -103,7 +103,7 @@ async def put(site: CurrentSite, request: Request) -> dict[str, Any]:
 
 @router.post("/api/subscriptions")
 async def add(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Add statements to the running definition."""
+    """Add the statements in the request's body to the running definition."""
     body = await object_of(request)
     return await _run(
         site, user_of(request), f"{site.service.core.definition.rstrip()}\n\n{text_of(body).strip()}\n", body

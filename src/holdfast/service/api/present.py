@@ -128,7 +128,7 @@ async def acknowledge(site: CurrentSite, request: Request) -> dict[str, Any]:
 
 @router.delete("/api/acknowledge")
 async def forget(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Remove an acknowledgement."""
+    """Remove the acknowledgement of an active condition."""
     return await _unmark(site, request, "acknowledge")
 
 

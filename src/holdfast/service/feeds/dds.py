@@ -54,7 +54,7 @@ class DdsFeed:
     _readers: dict[str, _TopicReader] = field(default_factory=dict)
 
     async def run(self) -> None:
-        """Read samples until cancelled."""
+        """Read samples and submit them as readings, until cancelled."""
         participant = self.membership.participant()
         while True:
             try:

@@ -40,7 +40,7 @@ class Feed(Protocol):
     """
 
     async def run(self) -> None:
-        """Submit readings until cancelled."""
+        """Submit readings until cancelled. The service calls this once, as a task of its own."""
 
     def serves(self, topic: str, /) -> bool:
         """Whether this feed may deliver readings of a topic. Timers over the topic wait for it."""

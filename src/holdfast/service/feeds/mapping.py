@@ -58,7 +58,7 @@ class Pattern:
 
     @property
     def names(self) -> list[str]:
-        """The names in braces, in order."""
+        """The names in braces, in the order of the pattern."""
         return _NAMED.findall(self.text)
 
     @property

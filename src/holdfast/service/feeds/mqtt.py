@@ -168,7 +168,7 @@ class MqttFeed:
             self.trouble = trouble
 
     async def run(self) -> None:
-        """Submit messages until cancelled."""
+        """Submit messages until cancelled, then disconnect from the broker."""
         tasks = [asyncio.create_task(self._subscriber.run()), asyncio.create_task(self._beat())]
         try:
             while True:

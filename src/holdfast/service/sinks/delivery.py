@@ -140,7 +140,7 @@ class SinkDelivery:
             await self._refresh()
 
     async def close(self) -> None:
-        """Close the connection to the target."""
+        """Close the connection to the target. Call this after ``run`` was cancelled."""
         await self.sink.close()
 
     def _longest_wait(self) -> float:

@@ -48,4 +48,4 @@ class Sink(Protocol):
         """Send all active conditions to a target that forgets them after a while."""
 
     async def close(self) -> None:
-        """Close the connection to the target."""
+        """Close the connection to the target. Called once, as the last member."""

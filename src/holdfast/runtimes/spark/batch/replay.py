@@ -200,7 +200,7 @@ class Replay:
 
     @property
     def reports(self) -> list[Report]:
-        """The reports of the readers."""
+        """The reports of the readers. The first access starts the readers."""
         return self._read[0]
 
     @cached_property

@@ -134,7 +134,7 @@ class Checkpoint:
         return any(_GENERATIONS.fullmatch(name) for name in inside[:1])
 
     def other_generations(self) -> list[Path]:
-        """Return the folders of other generations."""
+        """Return the folders of generations other than this one."""
         found = (path for path in self.folder.iterdir() if _GENERATIONS.fullmatch(path.name))
         return [path for path in found if path not in (self.spark, self.states)]
 

@@ -90,7 +90,7 @@ class ShardProcessor(StatefulProcessor):
 
     @cached_property
     def _later(self) -> frozenset[int]:
-        """The operators of later stages."""
+        """The numbers of the operators of later stages."""
         return frozenset(i for i, o in self._job.operators.items() if o.links.stage > self._stage)
 
     def _concerns_later_stages(self, packet: Packet) -> bool:

@@ -138,7 +138,7 @@ Progress = Callable[[int, Record, int], None]
 
 
 def _show_nothing(*_: object) -> None:
-    """Ignore progress; the default callback."""
+    """Ignore progress. This is the default callback for it."""
 
 
 class Query:
@@ -199,7 +199,7 @@ class Query:
 
     @property
     def record(self) -> Record:
-        """The record of all completed batches."""
+        """The record of all completed batches, read from the ledger."""
         return self._batches.ledger.before(_LAST)
 
 

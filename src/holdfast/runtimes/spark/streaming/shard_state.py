@@ -52,7 +52,7 @@ class ShardChange(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
     @property
     def has_content(self) -> bool:
-        """Whether the batch has changed anything."""
+        """Whether the batch has changed a watermark or the state of an operator."""
         return bool(self.watermarks or self.deltas or self.patches)
 
 
@@ -128,7 +128,7 @@ class StoredStates:
         return machine.due(machine.initial()) if self.stored is None else self.stored.due
 
     def take(self, operator: int) -> Any:
-        """Return the decoded state."""
+        """Return the decoded state. The first call decodes it and applies its deltas."""
         assert operator == self.number
         if not self.is_decoded:
             current = self.graph.operators[operator]

@@ -1,7 +1,7 @@
 """Publish/subscribe for sensor systems, by state.
 
-A condition is a function from a history of events to the moments at which it starts and ends;
-every runtime computes that function.
+A condition is a function from a history of events to the instants at which it starts and ends. Every runtime
+computes that function.
 """
 
 from importlib import import_module

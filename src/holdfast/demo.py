@@ -1,8 +1,8 @@
-"""A day in a small building on generated sensors, shown as a timeline in the terminal.
+"""The demonstration: a day in a small building on generated sensors, shown as a timeline in the terminal.
 
 There are four rooms on two floors, two climate sensors in each (redundant and slightly wrong), and one badge
 reader per room. Everything is generated from a seed. On Spark the day arrives as a file for each hour, and a
-streaming query emits starts and ends as it goes; the local engine emits the same.
+streaming query emits starts and ends as it goes. The local engine emits the same notifications.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ SEED = 7
 
 @dataclass(frozen=True)
 class Day:
-    """The result of a simulated day: the number of readings, the notifications, and the start of each scope
-    that is active at the end.
+    """The result of a simulated day.
+
+    It has the number of readings, the notifications, and the start of each scope that is active at the end.
     """
 
     events: int
@@ -62,8 +63,9 @@ class Day:
 
 
 def climate(seed: int = SEED) -> pa.RecordBatch:
-    """Return the climate readings of the day, one per sensor and minute, ordered by time. ``seed`` fixes the
-    noise.
+    """Return the climate readings of the day, one per sensor and minute, ordered by time.
+
+    ``seed`` fixes the noise.
     """
     rng = np.random.default_rng(seed)
     minutes = np.arange(DAY // MINUTE)
@@ -96,8 +98,9 @@ def climate(seed: int = SEED) -> pa.RecordBatch:
 
 
 def badges(seed: int = SEED) -> pa.RecordBatch:
-    """Return the badge readings of the day: persons walk through the rooms at random times. ``seed`` fixes
-    them.
+    """Return the badge readings of the day: persons walk through the rooms at random times.
+
+    ``seed`` fixes them.
     """
     rng = np.random.default_rng(seed + 1)
     times = np.sort(rng.integers(8 * HOUR, 19 * HOUR, 60)) + DAWN
@@ -113,8 +116,9 @@ def badges(seed: int = SEED) -> pa.RecordBatch:
 
 
 def hours(seed: int = SEED) -> Iterator[dict[str, pa.RecordBatch]]:
-    """Yield the readings of the day hour by hour, as a batch for each topic with a sequence number for each
-    row.
+    """Yield the readings of the day hour by hour.
+
+    Each item has a batch for each topic. Rows have sequence numbers that continue from hour to hour.
     """
     batches = {"Climate": climate(seed), "Badge": badges(seed)}
     for name, batch in batches.items():
@@ -192,8 +196,9 @@ def _arrive(path: Path, hour: dict[str, pa.RecordBatch]) -> None:
 
 
 def intervals_of(day: Day) -> list[Interval]:
-    """Return the intervals of all conditions of a day. Conditions that are active at the end have intervals
-    without an end.
+    """Return the intervals of all conditions of a day.
+
+    Conditions that are active at the end have intervals without an end.
     """
     pairing = Pairing()
     ended = pairing.pair(day.notifications)
@@ -208,9 +213,7 @@ def _clock(at: Instant) -> str:
 
 
 def report(day: Day) -> Iterator[str]:
-    """Yield the lines of the report: a bar chart of the intervals, then the numbers of readings and
-    notifications.
-    """
+    """Yield the lines of the report: a bar chart of the intervals, then the counts."""
     yield "\nActive intervals (bars are the day; longest interval and count):\n"
     order = [condition.name for condition in check(parse(DEFINITION)).conditions]
     yield from bars(intervals_of(day), axis(DAWN, DAWN + DAY - 1), order, "now")

@@ -1,4 +1,4 @@
-"""Everything Holdfast raises on purpose.
+"""The errors that Holdfast raises on purpose.
 
     HoldfastError
     ├── UsageError            you: a definition, an option or a call is wrong       (exit status 2)
@@ -6,7 +6,8 @@
     │   └── Unsupported       this runtime cannot do it; raised while compiling
     └── InputError            the data: a file is not what it says, a row is bad    (exit status 1)
 
-A broken invariant of our own is an ``assert``; a missing value is not an error but semantics.
+A broken invariant of Holdfast itself is an ``assert``. A missing value is not an error; the language defines
+its meaning.
 """
 
 from __future__ import annotations
@@ -61,8 +62,9 @@ class DefinitionError(UsageError):
         self.message, self.place, self.hint, self.text, self.file = message, place, hint, text, file
 
     def located(self, text: str, file: str | None) -> DefinitionError:
-        """Return a copy of this error with the text and the file of the definition, so that its message shows
-        the line.
+        """Return a copy of this error with the text and the file of the definition.
+
+        With the text, the message shows the line of the error.
         """
         return DefinitionError(self.message, self.place, hint=self.hint, text=text, file=file)
 
@@ -73,7 +75,7 @@ class DefinitionError(UsageError):
 def pointed(
     message: str, place: Place | None, *, hint: str | None, text: str | None, file: str | None
 ) -> str:
-    """Format a message with file, line, the line itself and a caret under the place."""
+    """Return a message with file and line, the line itself, and a caret under the place."""
     where = file or "definition"
     if place is not None:
         where += f":{place.line}:{place.column}"
@@ -90,7 +92,7 @@ def pointed(
 
 
 def counted(things: Sized | int, name: str) -> str:
-    """Format a number of things, with the plural where it is needed.
+    """Return a number of things as text, with the plural where it is needed.
 
     >>> counted(1, "event"), counted(1_200, "event")
     ('1 event', '1,200 events')
@@ -100,8 +102,9 @@ def counted(things: Sized | int, name: str) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str | None:
-    """Return the hint ``Did you mean 'value'?`` for a misspelled name, or ``None`` if no known name is
-    similar.
+    """Return the hint ``Did you mean 'value'?`` for a misspelled name.
+
+    Returns ``None`` if no known name is similar.
     """
     known = list(known)
     folded = {k.casefold(): k for k in known}

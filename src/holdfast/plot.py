@@ -1,7 +1,7 @@
-"""Pictures for notebooks and files: conditions over time, readings with thresholds, regions, networks.
+"""Figures for notebooks and files: conditions over time, readings with thresholds, regions, networks.
 
-``import holdfast as hf``, then ``hf.plot.timeline(hf.replay(app, path))``: a notebook shows the result, and
-``save`` writes it to a file. Needs ``holdfast[figures]``.
+Use ``import holdfast as hf``, then ``hf.plot.timeline(hf.replay(app, path))``. A notebook shows the result,
+and ``save`` writes it to a file. This module needs ``holdfast[figures]``.
 """
 
 from __future__ import annotations
@@ -158,7 +158,9 @@ def _level(panel: Axes, name: str, threshold: Threshold | None, dashes: str) -> 
 
 
 def _places(scope: str) -> list[str]:
-    """The regions of a scope: one, or several in which names with a comma are quoted.
+    """Return the names of the regions in a scope, and the scope itself.
+
+    Names with a comma are quoted in a scope.
 
     >>> _places('hall,"lab, north"')
     ['hall,"lab, north"', 'hall', 'lab, north']
@@ -170,8 +172,8 @@ def _places(scope: str) -> list[str]:
 def regions(gazetteer: Gazetteer, holding: Iterable[Any] = (), *, subscription: str | None = None) -> Picture:
     """Draw the regions of a gazetteer, in colour where a condition is active.
 
-    ``holding`` is the result of an engine's ``holding()`` or a replay's ``intervals()``, of which the open
-    ones count. ``subscription`` restricts it to one subscription.
+    ``holding`` is the result of an engine's ``holding()`` or a replay's ``intervals()``; only open intervals
+    count. ``subscription`` restricts it to one subscription.
     """
     drawn = [one for one in gazetteer.regions if one.shape is not None and dimensions(one.shape) >= 2]
     if not drawn:
@@ -195,7 +197,7 @@ def regions(gazetteer: Gazetteer, holding: Iterable[Any] = (), *, subscription: 
 
 
 def _outline(shape: Shape) -> Any:
-    """Convert a shape to shapely, a circle to a polygon with many corners."""
+    """Return a shape as a shapely geometry. A circle becomes a polygon with many corners."""
     import shapely
 
     if isinstance(shape, Circle):

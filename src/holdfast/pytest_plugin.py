@@ -1,5 +1,7 @@
-"""A pytest plugin that runs each case of a definition as a test: ``pytest doors.hf``, or a folder of
-definitions."""
+"""A pytest plugin that runs each case of a definition as a test.
+
+Use it with ``pytest doors.hf``, or with a folder of definitions.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,9 @@ from .runtimes.local.cases import outcomes
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Return a collector for a definition (``.hf``), or ``None`` for any other file. pytest calls this for
-    each file.
+    """Return a collector for a definition (``.hf``), or ``None`` for any other file.
+
+    pytest calls this function for each file.
     """
     return DefinitionFile.from_parent(parent, path=file_path) if file_path.suffix == ".hf" else None
 
@@ -28,7 +31,7 @@ class DefinitionFile(pytest.File):
     """A definition file, whose cases pytest collects as tests."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Yield the cases of the definition."""
+        """Yield a test item for each case of the definition."""
         checked = check(load(self.path))
         for case in checked.cases:
             yield CaseItem.from_parent(self, name=case.name, checked=checked, case=case)
@@ -41,8 +44,9 @@ class DefinitionFile(pytest.File):
 
 
 class FailedCase(AssertionError):
-    """Raised when the notifications of a case differ from its expectations. The message lists the
-    differences.
+    """Raised when the notifications of a case differ from its expectations.
+
+    The message lists the differences.
     """
 
 
@@ -54,7 +58,7 @@ class CaseItem(pytest.Item):
         self._checked, self._case = checked, case
 
     def runtest(self) -> None:
-        """Run the case and check every expectation."""
+        """Run the case. Raises ``FailedCase`` if an expectation is not met."""
         wrong = [str(outcome) for outcome in outcomes(self._checked, self._case) if not outcome.holds]
         if wrong:
             raise FailedCase("\n".join(wrong))

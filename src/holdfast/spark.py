@@ -1,7 +1,8 @@
-"""Holdfast on Spark, from Python: `import holdfast as hf`, then `hf.spark.replay(app, frame)` and so on.
+"""Holdfast on Spark, from Python: `import holdfast as hf`, then `hf.spark.replay(app, frame)`.
 
-For a history: `replay` of a DataFrame, `replay_files`, and `intervals` of their notifications. For streams:
-`stream` of a streaming DataFrame, and `live` with `run` or `started` over folders, as `holdfast run` does.
+For a history there are `replay` of a DataFrame, `replay_files`, and `intervals` of their notifications. For
+streams there are `stream` of a streaming DataFrame, and `live` with `run` or `started` over folders, as in
+`holdfast run`.
 """
 
 from .runtimes.spark.batch.replay import Replay

@@ -1,4 +1,9 @@
-"""The commands. Each reads its options, calls a function of the package, and prints the result."""
+"""The commands of the command line.
+
+Each reads its options, calls a function of the package, and prints the result.
+
+To add a command, write a module with a function and register it here.
+"""
 
 from __future__ import annotations
 
@@ -66,13 +71,14 @@ app.add_typer(dds)
 
 @cache
 def _commands() -> Any:
-    """Create the command group. This imports all commands, which takes a while."""
+    """Create the command group. This imports all commands, which takes some time."""
     return typer.main.get_command(app)
 
 
 def main() -> None:
-    """Run a command. An error prints one message; the exit status is 1 for a failed run and 2 for wrong
-    use."""
+    """Run a command. An error prints one message; the exit status is 1 for a failed run and 2 for
+    wrong use.
+    """
     if sys.stdout is None:  # the shell closed it: >&-
         sys.exit(1)
     gc.set_threshold(100_000, 50, 50)  # what is said is many small values, and never a circle

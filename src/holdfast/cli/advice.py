@@ -1,4 +1,4 @@
-"""Print the variants of ``advise``: a table of the Pareto front, lines of JSON, a picture."""
+"""Output of ``advise``: a table of the Pareto front, lines of JSON, and a figure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = ("enter", "exit", "guard", "starts", "flaps/day", "delay", "excess/day
 
 
 def pareto_front(some: Sequence[Variant]) -> list[Variant]:
-    """The Pareto front, fewest flaps first, with one point for each outcome."""
+    """Return the Pareto front, fewest flaps first, with one variant for each combination of costs."""
     front = sorted((one for one in some if one.front), key=lambda one: one.cost)
     return list({one.cost: one for one in reversed(front)}.values())[::-1]
 
@@ -30,7 +30,7 @@ Joules = Callable[[float], float]
 
 
 def lines(answer: AdviceAnswer, again: Variant | None, joules: Joules | None = None) -> Iterator[str]:
-    """Every variant as a line of JSON, and the chosen one on the weeks that were held out."""
+    """Yield every variant as a line of JSON, then the chosen variant over the weeks that were held out."""
     for one in answer.variants:
         yield json.dumps(_line(one, answer.days, joules))
     if again is not None:
@@ -50,7 +50,9 @@ def table(
     again: Variant | None,
     joules: Joules | None = None,
 ) -> str:
-    """The front beside the current state, and the chosen point on the weeks that were held out."""
+    """Return the front beside the current state as a table, with the chosen variant over the held-out
+    weeks.
+    """
     shown = Table(box=None, pad_edge=False, header_style="")
     for name in ("", *COLUMNS, *([] if joules is None else ["J/day"]), ""):
         shown.add_column(name, justify="right" if name else "left")
@@ -70,7 +72,7 @@ def table(
 
 
 def standing_in(answer: AdviceAnswer) -> Variant:
-    """The current state among its variants."""
+    """Return the variant with the numbers of the state as it is defined now."""
     return next(one for one in answer.variants if one.numbers == standing(answer.question.found))
 
 
@@ -94,7 +96,7 @@ def _cells(one: Variant, days: float, joules: Joules | None) -> list[str]:
 
 
 def _time(seconds: float) -> str:
-    """Format a duration.
+    """Format a duration in seconds.
 
     >>> _time(0), _time(45), _time(150), _time(7200), _time(200000)
     ('0 s', '45 s', '2.5 min', '2 h', '2.31 d')
@@ -106,7 +108,7 @@ def _time(seconds: float) -> str:
 
 
 def draw(answer: AdviceAnswer, chosen: Variant, name: str, path: Path) -> None:
-    """Draw every variant by delay and flaps, the front coloured by excess time."""
+    """Write a figure of every variant by delay and flaps. The front is coloured by excess time."""
     from ..network.motes.report.style import COLOURS, INK, new_figure, tidy
 
     figure = new_figure(6.4, 4.2)

@@ -146,7 +146,7 @@ def advise(
 
 
 def _write(app: App, output: str, *, err: bool) -> None:
-    """Write a definition; to standard error if standard output is taken."""
+    """Write a definition to a file or standard output; to standard error if standard output is in use."""
     text = app.text
     if text is None:
         from ..definition.show import show
@@ -180,7 +180,7 @@ MOST = 200
 
 
 def _numbers(option: str, text: str | None) -> list[float] | None:
-    """Parse a list ``24,25,26`` or a range ``24:26:0.5``."""
+    """Parse a list ``24,25,26`` or a range ``24:26:0.5``; ``None`` if the option is not given."""
     if text is None:
         return None
     try:

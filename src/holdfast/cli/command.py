@@ -1,4 +1,4 @@
-"""Commands whose help shows no type for options without a value."""
+"""Classes of commands whose help shows no type for options without a value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Command(TyperCommand):
 
 
 class CommandGroup(TyperGroup):
-    """A group of commands with the same help format."""
+    """A group of commands with the help format of ``Command``."""
 
     def get_params(self, ctx: Any) -> Any:
         return _without_types(super().get_params(ctx))

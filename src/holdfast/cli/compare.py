@@ -1,4 +1,4 @@
-"""``compare``: evaluate one definition on the same readings in an engine, live, and in a network."""
+"""The command ``compare``: one definition on the same readings in an engine, live, and in a network."""
 
 from __future__ import annotations
 

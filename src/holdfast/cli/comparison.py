@@ -1,5 +1,6 @@
-"""The scenarios of ``compare``: the ideal, live with lateness, and networks; their results as text, JSON
-and figure.
+"""The scenarios of ``compare``, and their results as text, JSON and a figure.
+
+The scenarios are the ideal engine, a live engine with late readings, and networks.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ DRAWN = 40
 
 @dataclass(frozen=True)
 class ComparedScenario:
-    """The notifications of one scenario, compared with the ideal ones, and the joules it used."""
+    """The notifications of one scenario, compared with the ideal ones.
+
+    ``joules`` is the energy that the scenario used, or ``None``.
+    """
 
     name: str
     seed: int
@@ -44,13 +48,13 @@ class ComparedScenario:
 
     @property
     def counts(self) -> dict[str, float]:
-        """Counts of alarms by fate, summed over all subscribers."""
+        """The number of alarms by fate, summed over all subscribers."""
         counts = [found.counts() for found in self.against]
         return {name: sum(count[name] for count in counts) for name in counts[0]}
 
     @property
     def missed(self) -> float:
-        """Alarms whose own start was not notified."""
+        """The number of alarms whose own start was not reported."""
         return self.counts["lost"] + self.counts["merged"]
 
     @property
@@ -60,7 +64,7 @@ class ComparedScenario:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All scenarios for one history."""
+    """The results of all scenarios for one history."""
 
     events: Sequence[Event]
     ideal: list[Report]
@@ -68,12 +72,12 @@ class Comparison:
 
 
 def locate(events: Iterable[Event], at: Mapping[str, Point]) -> list[Event]:
-    """Readings at the positions of the nodes that publish them."""
+    """Return readings with the positions of the nodes that publish them."""
     return [replace(event, location=tuple(at[event.source]), place=None) for event in events]
 
 
 def ideal(app: App, events: Iterable[Event]) -> list[Report]:
-    """The notifications of an engine for which every reading is in time."""
+    """Return the notifications of an engine that receives every reading in time, each with its event time."""
     from ..runtimes.local.engine import Engine
 
     return [(notification.event.time, notification) for notification in Engine(app).run(events)]
@@ -82,7 +86,7 @@ def ideal(app: App, events: Iterable[Event]) -> list[Report]:
 def live(
     app: App, events: Sequence[Event], ideal: list[Report], lateness: Duration, seed: int
 ) -> ComparedScenario:
-    """The notifications of an engine that gets each reading late, by a random time up to ``lateness``."""
+    """Return the result of an engine that receives each reading late, by a random time up to ``lateness``."""
     from ..definition.check import correcting
     from ..network.sim.chance import stream
     from ..runtimes.local.engine import Engine
@@ -103,8 +107,9 @@ def live(
 
 
 def _final_notifications(notifications: list[Report], correcting_conditions: Collection[str]) -> list[Report]:
-    """The notifications that are valid in the end: for conditions that correct their notifications, the
-    corrected ones.
+    """Return the notifications that are valid in the end.
+
+    A correction replaces the notifications that it corrects.
     """
     known = {notification.what: known_at for known_at, notification in notifications}
     rest = standing(
@@ -125,7 +130,9 @@ def _final_notifications(notifications: list[Report], correcting_conditions: Col
 def network(
     settings: Mapping[str, Any], seed: int, played: PlayResult, ideal: list[Report], events: Sequence[Event]
 ) -> ComparedScenario:
-    """The notifications of a network's subscribers, each compared with the alarms it subscribed to."""
+    """Return the result of a network. Each subscriber's notifications are compared with the alarms it
+    subscribed to.
+    """
     from ..network.motes.study import label
 
     until = max(event.time for event in events)
@@ -159,7 +166,9 @@ HEADING = (
 
 
 def summary_lines(answer: Comparison) -> Iterator[str]:
-    """A line for each scenario, savings and their price, and alarms with a wrong notification."""
+    """Yield a line for each scenario, the savings and their price, and the alarms with a wrong
+    notification.
+    """
     from ..network.motes.report.terminal import align
 
     events, conditions = answer.events, {notification.subscription for _, notification in answer.ideal}
@@ -193,7 +202,7 @@ def _by_name(scenarios: Sequence[ComparedScenario]) -> dict[str, list[ComparedSc
 
 
 def _row(name: str, runs: Sequence[ComparedScenario]) -> list[str]:
-    """The means over the seeds."""
+    """Return the cells of a table row: means over the runs of a scenario with different seeds."""
     fields = ("alarms", "told", "shifted", "merged", "lost", "doubled", "unended", "false")
     numbers = [fmean(scenario.counts[field] for scenario in runs) for field in fields]
     delays = sorted(delay for scenario in runs for delay in scenario.delays)
@@ -207,7 +216,10 @@ def _row(name: str, runs: Sequence[ComparedScenario]) -> list[str]:
 
 
 def _prices(by_name: Mapping[str, Sequence[ComparedScenario]]) -> Iterator[str]:
-    """What each scenario saves compared with the most expensive one, and the alarms it misses for that."""
+    """Yield what each scenario saves compared with the most expensive one.
+
+    Each line also has the alarms that the scenario misses for that.
+    """
     costs = {
         name: {
             "joules": fmean(w.joules for w in runs if w.joules is not None),
@@ -253,7 +265,7 @@ def _when(alarm: Alarm) -> str:
 
 
 def _fate(alarm: Alarm) -> str | None:
-    """How an alarm's notifications went wrong; None if they are right."""
+    """Return how the notifications of an alarm were wrong; ``None`` if they were right."""
     words: list[str] = [] if alarm.fate == "told" else [alarm.fate]
     words += [f"its start told {alarm.doubled + 1} times"] if alarm.doubled else []
     words += ["its end never told"] if alarm.unended else []
@@ -264,7 +276,7 @@ def _fate(alarm: Alarm) -> str | None:
 
 
 def to_json(answer: Comparison) -> str:
-    """All scenarios, each with the fate of every alarm."""
+    """Return all scenarios as JSON, each with the fate of every alarm."""
     found = {
         "readings": len(answer.events),
         "sources": len({event.source for event in answer.events}),
@@ -313,7 +325,9 @@ def _seconds(length: Duration | None) -> float | None:
 
 
 def draw(answer: Comparison, path: Path) -> None:
-    """A bar chart of active conditions in each scenario, where scenarios differ; else where any was
+    """Write a bar chart of active conditions in each scenario.
+
+    It shows the conditions in which scenarios differ. If there are none, it shows all conditions that were
     active.
     """
     from ..network.motes.report.style import new_figure, tidy
@@ -341,7 +355,7 @@ def draw(answer: Comparison, path: Path) -> None:
 
 
 def _differing(scenarios: Sequence[ComparedScenario]) -> list[Place]:
-    """Conditions and scopes with a wrong notification, the earliest first."""
+    """Return the conditions and scopes with a wrong notification, the earliest first."""
     alarms = [alarm for scenario in scenarios for found in scenario.against for alarm in found.alarms]
     changed = sorted((a for a in alarms if _fate(a) is not None), key=lambda alarm: alarm.start)
     return list(dict.fromkeys((alarm.subscription, alarm.scope) for alarm in changed))

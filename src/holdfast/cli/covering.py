@@ -1,4 +1,4 @@
-"""Covering among the states of a definition, decided from their predicates alone."""
+"""Covering among the states of a definition, determined from their predicates alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..network.protocols.cbps.states import MOST_TOGETHER, EnterLeave, Region, c
 
 
 def nested_states(checked: Checked) -> list[str]:
-    """Return a sentence for each state that is active only while other states are."""
+    """Return a sentence for each state that is active only while other states are active."""
     states = [(one, state) for one in checked.of(StateCondition) if (state := _state(one)) is not None]
     sentences = []
     for one, state in states:
@@ -28,7 +28,7 @@ def nested_states(checked: Checked) -> list[str]:
 
 
 def _together(around: Sequence[tuple[str, EnterLeave]], state: EnterLeave) -> list[str]:
-    """Return the states that together cover a state, without redundant ones."""
+    """Return the states that together cover a state. None of them is redundant."""
     if len(around) > MOST_TOGETHER or not covers_state([its for _, its in around], state):
         return []
     needed = list(around)
@@ -57,7 +57,7 @@ def _do(names: Sequence[str]) -> str:
 
 
 def _state(condition: StateCondition) -> EnterLeave | None:
-    """Return a state as boxes of values; ``None`` if it cannot be expressed so."""
+    """Return a state as boxes of values; ``None`` if its predicates have no such form."""
     if condition.momentary or condition.tables or condition.forest or len(condition.keys) > 1:
         return None  # of nested scopes the outer one hears what the inner one says
     enter, leave = _region(condition.enter), _region(condition.exit)
@@ -81,7 +81,7 @@ _OPS: dict[str, Op] = {"<": "<", "<=": "<=", "==": "=", "!=": "!=", ">=": ">=", 
 
 
 def _constraint(atom: Expression) -> Constraint | None:
-    """Return a comparison as a constraint; ``None`` if it cannot be expressed so."""
+    """Return a comparison as a constraint; ``None`` if it has no such form."""
     match atom:
         case Name(name):
             return Constraint(name, "bool", "=", True)

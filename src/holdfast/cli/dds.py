@@ -199,7 +199,7 @@ def _deployment(
 ) -> DdsDeployment:
     """Return the configuration of all nodes of this topic.
 
-    A publisher that uses an RN is reliable until the RN reports another demand.
+    A publisher that uses a rendezvous node is reliable until that node reports another requirement.
     """
     from ..network.protocols.dds.deployment import DdsDeployment, DiscoverySettings, ReliableSettings
     from ..network.protocols.dds.level import BEST_EFFORT, FULL
@@ -224,7 +224,7 @@ def _run(
     work: Callable[[UdpHost], Awaitable[None]],
     weather: tuple[float, float, int, int],
 ) -> None:
-    """Run a node until its work is done."""
+    """Run a node until its work is done, and print its address."""
     from ..network.overlay.connection.address import parse_address
     from ..network.overlay.udp import DatagramFaults, UdpHost
     from ..network.overlay.udp import listen as bind
@@ -274,7 +274,7 @@ def _level(text: str) -> float:
 
 
 def _lines() -> list[float]:
-    """Read readings from standard input, one per line."""
+    """Return the readings in standard input, one per line."""
     found = []
     for number, line in enumerate(typer.get_text_stream("stdin"), 1):
         if line.strip():
@@ -309,7 +309,7 @@ async def _until(is_so: Callable[[], bool]) -> None:
 
 
 async def _quiet(host: UdpHost, seconds: float) -> None:
-    """Wait until nothing has arrived for a while."""
+    """Wait until nothing has arrived for ``seconds``."""
     before = -1
     while host.counted["received"] != before:
         before = host.counted["received"]

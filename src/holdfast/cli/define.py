@@ -1,4 +1,4 @@
-"""The commands ``check``, ``explain`` and ``test``."""
+"""The commands ``check``, ``explain`` and ``test``, which need only a definition."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def check(
 
 
 def _list_topics_and_conditions(checked: Checked) -> Iterator[str]:
-    """The topics and conditions of a definition, a line for each."""
+    """Yield the topics and conditions of a definition, a line for each."""
     from ..definition.show import show
     from ..lang.ops import DeclareTopic
 
@@ -82,7 +82,7 @@ def _list_topics_and_conditions(checked: Checked) -> Iterator[str]:
 
 
 def _shorter_forms(checked: Checked) -> Iterator[str]:
-    """Conditions that have a shorter form and that no other condition consumes."""
+    """Yield a line for each condition that has a shorter form and that no other condition consumes."""
     from ..definition.show import show
     from ..kinds.registry import kind
 

@@ -1,4 +1,4 @@
-"""The command ``demo``: a day on generated sensors."""
+"""The command ``demo``: a simulated day of a small building."""
 
 from __future__ import annotations
 

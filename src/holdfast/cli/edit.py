@@ -1,4 +1,4 @@
-"""Forecast a revision of a running definition: how many scopes stay, start, end or become unknown."""
+"""Forecast of a revision: how many scopes of a running definition stay, start, end or become unknown."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from .options import load, parameters
 
 
 def forecast(old: Path, new: Path, state: Path, lets: list[str] | None) -> dict[str, str]:
-    """Describe the effects on each condition. ``state`` is the snapshot of an engine, or the checkpoint of
-    a streaming query."""
+    """Return a description of the effects on each condition.
+
+    ``state`` is the snapshot of an engine, or the checkpoint of a streaming query.
+    """
     return {
         name: _in_words(numbers)
         for name, numbers in (_in_checkpoint if state.is_dir() else _in_snapshot)(old, new, state, lets)
@@ -42,8 +44,10 @@ def _in_snapshot(old: Path, new: Path, state: Path, lets: list[str] | None) -> F
 
 
 def _in_checkpoint(old: Path, new: Path, state: Path, lets: list[str] | None) -> Forecast:
-    """Forecast from a checkpoint. Conditions that cannot be carried over are rebuilt from the files that
-    were read, if they still exist."""
+    """Return the forecast for a checkpoint of a streaming query.
+
+    Conditions that cannot be carried over are rebuilt from the files that were read, if they still exist.
+    """
     from ..plan.compile import in_words
     from ..plan.revise import is_preserved
     from ..runtimes.spark.streaming.checkpoint import Checkpoint

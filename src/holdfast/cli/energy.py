@@ -1,4 +1,4 @@
-"""``explain --network --input``: the energy that a network needs for a definition, by strategy."""
+"""Output of ``explain --network --input``: the energy that a network needs for a definition, by strategy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LABELLED = 40
 
 
 class EnergyOptions(NamedTuple):
-    """Options of the command: one subscription only, a required lifetime in µs, the seed of the links."""
+    """Options of the command: one subscription only, a required lifetime in µs, and the seed of the links."""
 
     subscription: str | None
     must_last: Duration | None
@@ -49,7 +49,7 @@ def read_study(network: Path, definition: Path, lets: Mapping[str, Any]) -> Stud
 
 
 def require_enough(events: Sequence[Event]) -> None:
-    """Raise InputError if no source has enough readings for an estimate; warn if the history is shorter
+    """Raise ``InputError`` if no source has enough readings for an estimate. Warn if the history is shorter
     than a day.
     """
     from ..network.estimate.rates import A_FEW, most_of_one, span
@@ -72,7 +72,7 @@ def answer(
     as_json: bool,
     figure: Path | None,
 ) -> str:
-    """The output of the command: text or JSON, and the map as a file."""
+    """Return the output of the command as text or JSON. Writes the map if ``figure`` is given."""
     if options.must_last == 0:
         raise UsageError("--must-last: every network lasts for nothing; say more, such as 400 d")
     require_enough(events)
@@ -90,8 +90,9 @@ def answer(
 def joules_by_turns(
     definition: Path, network: Path, events: Sequence[Event], subscription: str, lets: Mapping[str, Any]
 ) -> Callable[[float], float]:
-    """Joules per day of a network with its own protocol, as a function of a subscription's starts and ends
-    per day.
+    """Return a function from a subscription's starts and ends per day to joules per day of a network.
+
+    The network uses its own protocol.
     """
     from ..network.estimate.strategies import forecast_own_protocol
 
@@ -102,7 +103,7 @@ def joules_by_turns(
 
 
 class StrategyComparison:
-    """The strategies of a network for a history, and plans for a required lifetime."""
+    """The strategies of a network, estimated for a history, and changes for a required lifetime."""
 
     def __init__(self, case: SimulationCase, events: Sequence[Event], seed: int, only: str | None) -> None:
         from ..network.estimate.strategies import compare_strategies, only_subscription, strategies
@@ -119,15 +120,18 @@ class StrategyComparison:
 
     @property
     def able(self) -> list[tuple[Strategy, Forecast]]:
-        """The possible strategies, the one with the least energy at its busiest node first."""
+        """The possible strategies with their forecasts. The strategy with the least energy at its busiest
+        node is first.
+        """
         found = [
             (strategy, strategy.forecast) for strategy in self.strategies if strategy.forecast is not None
         ]
         return sorted(found, key=lambda pair: float(pair[1].joules().max()))
 
     def plans(self, days: float) -> tuple[list[SavingPlan], SavingPlan]:
-        """The plans that last ``days``, and the nearest: among those that last about longest, the one with
-        the least loss.
+        """Return the plans that last ``days``, and the nearest plan.
+
+        The nearest one has the least loss among the plans that last almost the longest.
         """
         from ..network.estimate.budget import Budget, fitting
 
@@ -145,7 +149,7 @@ class StrategyComparison:
 
 
 def summary_lines(energy: StrategyComparison) -> Iterator[str]:
-    """A line for each strategy, what each subscription adds, and the assumptions."""
+    """Yield a line for each strategy, then the cost of each subscription, and the assumptions."""
     _, first = energy.able[0]
     rates, rest = first.rates, energy.case.scenario.energy.rest
     readings = len(rates.events)
@@ -185,7 +189,7 @@ def _row(strategy: Strategy, forecast: Forecast) -> list[str]:
 
 
 def _subscriptions(energy: StrategyComparison) -> Iterator[str]:
-    """What one more subscription costs in addition to the others."""
+    """Yield a table of what one more subscription costs in addition to the others."""
     names = list(energy.able[0][0].without)
     table = _table("one more subscription adds", *names)
     for strategy, _ in energy.able:
@@ -196,7 +200,7 @@ def _subscriptions(energy: StrategyComparison) -> Iterator[str]:
 
 
 def _warnings(energy: StrategyComparison) -> Iterator[str]:
-    """Warnings where frames will interfere, which is only partly estimated."""
+    """Yield warnings about strategies whose frames interfere, which the estimate covers only partly."""
     crowded = [
         (strategy.name, forecast.is_simulated)
         for strategy, forecast in energy.able
@@ -215,7 +219,7 @@ def _warnings(energy: StrategyComparison) -> Iterator[str]:
 
 
 def plan_lines(energy: StrategyComparison, days: float) -> Iterator[str]:
-    """The changes for a required lifetime, and what they cost in detection."""
+    """Yield the changes for a required lifetime in days, and what they cost in detection."""
     from ..network.estimate.budget import at_rest
 
     fits, longest = energy.plans(days)
@@ -272,7 +276,9 @@ def _span(length: Duration) -> str:
 
 
 def to_json(energy: StrategyComparison, days: float | None) -> str:
-    """Every strategy with every node and subscription; every plan that lasts, and the nearest."""
+    """Return every strategy with every node and subscription as JSON; with ``days``, also the plans for that
+    lifetime.
+    """
     found: dict[str, Any] = {"ways": [_strategy_row(strategy) for strategy in energy.strategies]}
     if days is not None:
         fits, longest = energy.plans(days)
@@ -332,7 +338,7 @@ def _plan(plan: SavingPlan) -> dict[str, Any]:
 
 
 def draw(energy: StrategyComparison, path: Path) -> None:
-    """A map of joules per node, a panel for each strategy, on one scale."""
+    """Write a map of joules per node, with a panel for each strategy, on one scale."""
     from matplotlib.colors import LogNorm
 
     from ..network.motes.report.style import new_figure, tidy

@@ -118,7 +118,7 @@ def _on_spark(checked: Checked, files: Any, reading: Any, rejects: Any, master: 
 
 
 def _require_distinct(inputs: list[str], output: str, rejects: str | None) -> None:
-    """Refuse to read and write the same file, or to write one twice."""
+    """Refuse options with which the command would read and write the same file, or write a file twice."""
     taken = {Path(path).resolve(): "an input" for path in inputs}
     for option, path in (("--output", output), ("--rejects", rejects)):
         if path is None or (path == "-" and option == "--output"):
@@ -137,7 +137,7 @@ _FORMATS = {
 
 
 def _format(output: str) -> str:
-    """The output format by the suffix of a path; the default is JSON lines."""
+    """Return the output format by the suffix of a path. The default is JSON lines."""
     suffix = Path(output).suffix.lower()
     if suffix not in _FORMATS:
         raise UsageError(

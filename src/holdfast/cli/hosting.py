@@ -1,6 +1,6 @@
-"""Placement of an application's components in a network, with reasons and daily costs.
+"""Output of ``explain --network``: the placement of an application's components.
 
-[F71, F73, F74]  ``holdfast explain APP.hf --network SCENARIO``.
+It has reasons and daily costs. [F71, F73, F74]  ``holdfast explain APP.hf --network SCENARIO``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LEVELS = 3
 
 
 class Chosen(NamedTuple):
-    """The position of a component, and the receivers of its outputs."""
+    """The position that was chosen for a component, and the receivers of its outputs."""
 
     name: str
     choice: PlacementChoice
@@ -55,7 +55,7 @@ class Chosen(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """The explanation as text, with the positions of nodes and the choices in order, for a figure."""
+    """The explanation as text. For a figure, it also has the positions of nodes and the choices in order."""
 
     text: str
     places: Sequence[Point]
@@ -63,7 +63,7 @@ class Explained(NamedTuple):
 
 
 def explain(checked: Checked, case: SimulationCase, seed: int = 1) -> Explained:
-    """Explain the placement of all components."""
+    """Return an explanation of the placement of all components."""
     smcs = {each.name: smc(each) for each in checked.of(ComponentCondition)}
     if not smcs:
         raise UsageError("the definition has no component; a 'state' with queries is one")
@@ -80,7 +80,7 @@ def explain(checked: Checked, case: SimulationCase, seed: int = 1) -> Explained:
 
 
 def draw_placement(found: Explained) -> Figure:
-    """Draw each component's hosts and inputs on a map, level by level."""
+    """Return a figure that maps each component's hosts and inputs, level by level."""
     steps = len(found.chosen)
     columns = min(3, steps)
     rows = math.ceil(steps / columns)
@@ -94,7 +94,7 @@ def draw_placement(found: Explained) -> Figure:
 
 
 def _step(panel: Any, chosen: Chosen, places: Sequence[Point]) -> None:
-    """Draw one component: the inputs of its hosts and the receivers of their outputs."""
+    """Draw one component: the inputs of its hosts, and the receivers of their outputs."""
     parts, join = chosen.choice.parts, _nearest(places, chosen.choice.join)
     hosts = {part.at: _nearest(places, part.at) for part in parts}
     input_lines = [(one.at, hosts[part.at]) for part in parts for one in part.inputs]
@@ -122,7 +122,7 @@ def _axes(points: Collection[Point]) -> tuple[list[float], list[float]]:
 
 
 class _World:
-    """The network, and the publishers of components that have been placed already."""
+    """The nodes of the network, and the publishers of components that were placed earlier."""
 
     def __init__(self, plan: RunPlan, case: SimulationCase) -> None:
         self._placed: Topology = plan.topology
@@ -141,6 +141,7 @@ class _World:
         self.millijoules = _millijoules(plan, case)
 
     def component(self, name: str, of: Smc) -> Iterator[str]:
+        """Place a component, and yield the lines that explain it."""
         inputs = [p for topic in of.topics for p in self._publishers(topic, name, of)]
         who = [self._subscribers[name]] if name in self._subscribers else self._everybody
         if not who:
@@ -212,14 +213,14 @@ def _reach(places: Sequence[Point]) -> float:
 
 
 def _millijoules(plan: RunPlan, case: SimulationCase) -> float:
-    """Return the energy of one hop: one node sends, one receives."""
+    """Return the energy of one hop in millijoules: one node sends and one receives."""
     radio: Radio = plan.setup.radio
     power = draw(case.platform, case.scenario.energy.rest, radio.power_dbm).radio
     return radio.airtime(MESSAGE + DATA_OVERHEAD) / SECOND * (power[-1] + power[-2])
 
 
 def _spot(at: Point, space: Rectangle) -> Rectangle:
-    """Return the region of a sensor's readings: its position."""
+    """Return a small region around the position of a sensor."""
     half = (space.high[0] - space.low[0]) / 2000
     return Rectangle(tuple(c - half for c in at), tuple(c + half for c in at))
 

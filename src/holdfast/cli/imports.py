@@ -55,7 +55,7 @@ def import_(
 
 
 def _guess_system(path: Path, text: str) -> str:
-    """Guess from which system a rule file is."""
+    """Return the system that a rule file is for, guessed from its name and content."""
     if path.suffix == ".tick" or "|alert()" in text or "|deadman(" in text:
         return "kapacitor"
     if "zabbix_export" in text or "recovery_expression" in text:

@@ -33,8 +33,9 @@ Inputs = Annotated[
 
 @contextmanager
 def logs(inputs: list[str]) -> Iterator[list[str]]:
-    """Yield the inputs with ``log:DIR`` replaced by the files of that log, including what is not sealed
-    yet."""
+    """Yield the inputs with ``log:DIR`` replaced by the files of that log, including entries that are not
+    sealed yet.
+    """
     from contextlib import ExitStack
 
     from ..service.log.damage import damage_of
@@ -60,7 +61,9 @@ def logs(inputs: list[str]) -> Iterator[list[str]]:
 
 @contextmanager
 def reading_bar(files: Sequence[InputFile]) -> Iterator[Any]:
-    """A progress bar of the bytes read, on a terminal only."""
+    """A context with a function that advances a progress bar of the bytes read. Without a terminal it does
+    nothing.
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _: None
@@ -78,7 +81,7 @@ def reading_bar(files: Sequence[InputFile]) -> Iterator[Any]:
 
 
 def events_of(files: Sequence[InputFile], reading: Reading, tally: Tally) -> list[Event]:
-    """Read the events of files, in order of time."""
+    """Return the events in files, sorted by time."""
     from ..files.read import read
     from ..files.tally import Rejects
     from ..model.batch import to_events
@@ -102,7 +105,7 @@ def print_rejected(tally: Tally) -> None:
 
 
 def history(checked: Checked, inputs: list[str], reading: Reading) -> list[Event]:
-    """Read the events that the nodes of a network replay, in order."""
+    """Return the events that the nodes of a network replay, sorted by time."""
     from ..files.find import find
     from ..files.tally import Tally
 
@@ -116,7 +119,7 @@ def history(checked: Checked, inputs: list[str], reading: Reading) -> list[Event
 
 
 def require_playable(definition: Path, checked: Checked) -> None:
-    """Refuse definitions with features that the nodes of a network lack."""
+    """Refuse a definition with features that the nodes of a network lack."""
     if muted := next(filter(None, (condition.mutes for condition in checked.conditions)), None):
         raise UsageError(f"{definition} mutes '{muted}'; nodes of a network do not mute")
     for condition in checked.conditions:

@@ -1,6 +1,6 @@
 """The commands ``bench`` and ``reproduce``.
 
-Their content is in the lab, a separate distribution that is found by entry point.
+Their content is in the lab, a separate distribution that is found by its entry points.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from .options import require_choice
 
 
 def lab(part: str) -> Any:
-    """Load a part of the lab: ``experiments`` or ``benchmarks``."""
+    """Return a part of the lab: ``experiments`` or ``benchmarks``. Raises ``UsageError`` if the lab is not
+    installed.
+    """
     for entry in entry_points(group="holdfast.lab", name=part):
         return entry.load()
     raise UsageError(

@@ -1,4 +1,4 @@
-"""The commands ``run`` and ``status``: a definition over files as they arrive."""
+"""The commands ``run`` and ``status``: run a definition over files as they arrive, and show its progress."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def run(
 
 
 def streaming(what: str = "holdfast run") -> Any:
-    """Import the modules of streaming queries; if they are missing, raise an error with the remedy."""
+    """Import the modules of streaming queries. If Spark is missing, raise an error with the remedy."""
     try:
         from ..runtimes.spark.streaming import log, query
     except ModuleNotFoundError as error:
@@ -153,7 +153,7 @@ def streaming(what: str = "holdfast run") -> Any:
 
 @contextmanager
 def _stoppable() -> Iterator[Any]:
-    """An event that SIGTERM and Ctrl-C set."""
+    """A context with an event that SIGTERM and Ctrl-C set."""
     import signal
     import threading
 
@@ -170,8 +170,10 @@ def _stoppable() -> Iterator[Any]:
 
 @contextmanager
 def _progress() -> Iterator[Any]:
-    """A function that prints progress: one changing line on a terminal, else a line for each batch, at
-    most one in five seconds."""
+    """A context with a function that prints progress.
+
+    On a terminal it changes one line. Elsewhere it prints a line for a batch, at most one in five seconds.
+    """
     import time
 
     console = Console(stderr=True)
@@ -228,7 +230,7 @@ def status(
 
 
 def _chart(checkpoint: Path, most: int) -> Iterator[str]:
-    """The active conditions as bars from their starts to the watermark."""
+    """Yield a chart of the active conditions, with bars from their starts to the watermark."""
     from ..files.interval import Interval
     from ..files.timeline import chart
     from ..runtimes.spark.streaming.checkpoint import Checkpoint
@@ -241,7 +243,7 @@ def _chart(checkpoint: Path, most: int) -> Iterator[str]:
 
 
 def _standing(checkpoint: Path, most: int) -> list[str]:
-    """The state of a query in lines."""
+    """Return the lines that describe the state of a query."""
     from ..runtimes.spark.streaming.status import status as read_status
 
     it = read_status(checkpoint, most)

@@ -1,4 +1,4 @@
-"""Arguments and helpers that several commands share."""
+"""Arguments, options and helpers that several commands share."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def load(path: Path, lets: list[str] | None = None) -> Checked:
 
 
 def parameters(lets: list[str]) -> dict[str, Any]:
-    """The parameters that ``--let`` sets, as text."""
+    """Return the parameters that ``--let`` sets, as text by name."""
     found: dict[str, Any] = {}
     for let in lets:
         name, equals, text = let.partition("=")
@@ -69,7 +69,7 @@ def reading_of(
     time_unit: str | None,
     wide: bool,
 ) -> Reading:
-    """Create the reading options from command-line options."""
+    """Return the options for reading files from command-line options."""
     from ..files.reading import Reading, parse_rename, parse_zone
 
     rename = {ours: theirs for text in maps for ours, theirs in parse_rename(text).items()}
@@ -77,7 +77,7 @@ def reading_of(
 
 
 def length(option: str, text: str) -> Duration:
-    """Parse the duration of an option."""
+    """Parse the duration of an option and return it in microseconds."""
     from ..lang.grammar import parse_duration
 
     try:
@@ -94,18 +94,18 @@ def require_choice(option: str, word: str, choices: list[str]) -> None:
 
 
 def warn(checked: Checked) -> None:
-    """Print the warnings of a definition."""
+    """Print the warnings of a definition to standard error."""
     for caution in checked.warnings:
         warning(str(caution), "")
 
 
 def warning(message: str, word: str = "warning: ") -> None:
-    """Print a warning."""
+    """Print a warning to standard error."""
     console = Console(stderr=True)
     console.print(f"{word}{message}", style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
 def complain(message: str) -> None:
-    """Print an error."""
+    """Print an error to standard error."""
     console = Console(stderr=True)
     console.print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)

@@ -263,7 +263,7 @@ def subscribe(
 
 
 def _among_regions(definition: Path, client: Connector) -> App:
-    """Load a definition; add the broker's regions if it uses regions and declares none."""
+    """Load a definition. If it uses regions and declares none, add those of the broker."""
     from ..definition.parse import load as parsed
     from ..lang.scopes import lacks_regions
     from ..network.overlay.commands.serve import inquire
@@ -332,7 +332,7 @@ def _signature(code: str | None, key: Path | None) -> str:
 
 
 def _digest(given: str) -> str:
-    """Return a digest, or that of a file."""
+    """Return a digest in hexadecimal, or the digest of a named file."""
     import re
 
     from ..network.protocols.agents.code_store import digest_of
@@ -376,7 +376,7 @@ def _identity(
 
 
 def _client(broker: str, identity: Identity, max_frame: int, wait: bool) -> Connector:
-    """Return a function that connects to a broker."""
+    """Return a function that connects to the broker at an address."""
     from ..network.overlay.client import connect_client
     from ..network.overlay.connection.address import parse_address
     from ..network.overlay.connection.limits import ConnectionLimits
@@ -386,7 +386,7 @@ def _client(broker: str, identity: Identity, max_frame: int, wait: bool) -> Conn
 
 
 def _run(work: Any) -> Any:
-    """Run a coroutine until it ends or SIGTERM or Ctrl-C stops it."""
+    """Run a coroutine until it ends, or SIGTERM or Ctrl-C stops it. Return its result."""
     import asyncio
 
     from ..network.overlay.commands.serve import until_stopped

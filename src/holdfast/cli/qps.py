@@ -1,4 +1,4 @@
-"""The command ``qps``: a node of Quad-PubSub, over UDP."""
+"""The command ``qps``: a node of a Quad-PubSub network, over UDP."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The command ``relate``: relationships over files of readings, and the cost of monitoring them in a
-network."""
+"""The command ``relate``: relationships over files of readings, and the cost of monitoring them."""
 
 from __future__ import annotations
 

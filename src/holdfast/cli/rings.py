@@ -1,4 +1,4 @@
-"""A figure of range rings: positions of a pair, its rings, and the distance over time."""
+"""A figure of range rings: the positions of a pair, its rings, and the distance over time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PairMoment:
-    """The state at one time: both positions, whether the relationship is active, and new rings."""
+    """The state of a pair at one time: both positions, whether the relationship is active, and new rings."""
 
     time: Instant
     places: tuple[Point, ...]
@@ -33,7 +33,7 @@ class PairMoment:
 
 
 def moments(relation: Relation, tie: Tie, events: Iterable[Event]) -> Iterator[PairMoment]:
-    """Yield the states of two agents for readings in order, up to the first end of the relationship."""
+    """Yield the states of a pair of agents for readings in order, up to the first end of the relationship."""
     made = STRATEGIES["range_ring"](relation, tie, ())
     agents = [one.agent for one in made]
     room, holds, message_count = AgentRoom({agent.name: agent for agent in agents}), False, 0
@@ -51,7 +51,7 @@ def moments(relation: Relation, tie: Tie, events: Iterable[Event]) -> Iterator[P
 
 
 def draw(one: RelationCondition, events: Iterable[Event], file: Path) -> None:
-    """Draw the first pair that meets, on a map and over time."""
+    """Write a figure of the first pair that meets, on a map and over time."""
     relation = one.relation
     if relation.kind != "distance" or relation.ties is None:
         raise UsageError(f"--figure {file}: rings are of two who are named, and '{one.name}' has none")

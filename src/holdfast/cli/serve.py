@@ -1,4 +1,4 @@
-"""The command ``serve``."""
+"""The command ``serve``: run the service until stopped."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _demo(scratch: Path, data: Path | None, speed: float) -> ServicePlan:
 def _with(
     plan: ServicePlan, listen: str | None, mqtt: list[str], restart: list[str], accept_loss: bool
 ) -> ServicePlan:
-    """The plan changed by the command-line options."""
+    """Return the plan with the changes of the command-line options."""
     from dataclasses import replace
 
     import msgspec

@@ -1,4 +1,4 @@
-"""The command ``sim``: simulated sensor networks."""
+"""The command ``sim``: run simulated sensor networks."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def sim(
 
 @contextmanager
 def _sweeper(engine: str, master: str | None, runs: int) -> Iterator[Sweeper]:
-    """How runs are made: one after the other, or on Spark."""
+    """A context with the function that makes runs: one after the other, or on Spark."""
     if engine == "spark":
         try:
             from ..runtimes.spark.sweep import sweep
@@ -92,7 +92,7 @@ def _one_by_one(
 
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[], None]]:
-    """A progress bar on a terminal; nothing in a pipe."""
+    """A context with a function that advances a progress bar. Without a terminal it does nothing."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda: None
@@ -106,7 +106,10 @@ def progress(total: int) -> Iterator[Callable[[], None]]:
 
 
 def _write_report(results: StudyResults, folder: Path, form: Form) -> None:
-    """Write the report, and the trace of the first run if the scenario asks for one."""
+    """Write the report of a study, and print the paths of its files.
+
+    If the scenario asks for it, the trace of the first run is written, too.
+    """
     from ..network.motes.report.page import report
 
     page, *others = report(results, folder, form)
@@ -116,7 +119,7 @@ def _write_report(results: StudyResults, folder: Path, form: Form) -> None:
 
 
 def _trace(results: StudyResults, folder: Path) -> list[Path]:
-    """Repeat the first run with a trace."""
+    """Repeat the first run with a trace, and return the files of the trace."""
     from ..network.motes.run import run
     from ..network.sim.trace import Trace
 

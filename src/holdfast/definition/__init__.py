@@ -1,1 +1,5 @@
-"""A definition as a whole: read from text, built in Python, checked, printed. The registry has the kinds."""
+"""Definitions as a whole.
+
+``parse`` reads them from text, ``app`` builds them in Python, ``check`` checks them, ``show`` prints them and
+``tune`` changes their numbers.
+"""

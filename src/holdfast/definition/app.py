@@ -1,4 +1,4 @@
-"""A definition: statements in their order, written as text or built in Python.
+"""A definition: statements in their order, parsed from text or built in Python.
 
 app = App()
 temp = app.topic("Temperature", value="float °C")
@@ -67,7 +67,7 @@ _KINDS: dict[object, Kind] = {float: "float", int: "int", str: "text", bool: "bo
 
 
 class App:
-    """The statements of a definition. Two definitions are equal if their statements are."""
+    """A definition under construction. Two definitions are equal if their statements are equal."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -88,7 +88,10 @@ class App:
         return f"App({self.statements!r})"
 
     def check(self, base: Path | None = None, **lets: float | int | str | bool) -> Checked:
-        """Check the definition; ``lets`` gives parameters other values."""
+        """Return the checked definition, or raise its first error.
+
+        ``lets`` replaces the values of parameters.
+        """
         from .check import check
 
         return check(self, base, lets)
@@ -96,32 +99,36 @@ class App:
     # --- builders --------------------------------------------------------------------------
 
     def let(self, name: str, value: Operand) -> Expr:
-        """``let name = value``."""
+        """Add ``let name = value``. Return the parameter as an expression."""
         self._statements.append(Let(require_name(name, "parameter"), operand(value)))
         return Expr(Name(name))
 
     def topic(self, name: str, /, **attributes: type | str) -> TopicHandle:
-        """``topic name (…)``; the type of an attribute is ``float``, ``int``, ``str``, ``bool`` or text such
-        as ``"float °C"``.
+        """Add ``topic name (…)`` and return the topic.
+
+        The type of an attribute is ``float``, ``int``, ``str``, ``bool`` or text such as ``"float °C"``.
         """
         made = Topic(require_name(name, "topic"), tuple(_attribute(*item) for item in attributes.items()))
         self._statements.append(DeclareTopic(made))
         return TopicHandle(made)
 
     def region(self, name: str, shape: Shape | None = None, parent: str | None = None) -> str:
-        """``region name = shape in parent``."""
+        """Add ``region name = shape in parent`` and return the name."""
         self._statements.append(DeclareRegion(name, shape, parent))
         return name
 
     def gazetteer(self, path: str | Path) -> None:
-        """``gazetteer "path"``."""
+        """Add ``gazetteer "path"``: a file with the names of regions."""
         self._statements.append(UseGazetteer(str(path)))
 
     def table(
         self, name: str, data: Any, /, by: str | Sequence[str] = (), **columns: type | str
     ) -> TableHandle:
-        """``table name "path" (…)``: a file, an Arrow table or a data frame; the key is the first column
-        unless ``by`` names it."""
+        """Add ``table name "path" (…)`` and return the table.
+
+        ``data`` is a file, an Arrow table or a data frame. The key is the first column unless ``by`` names
+        other columns.
+        """
         made = tuple(_column(*item) for item in columns.items())
         keys = (by,) if isinstance(by, str) else tuple(by)
         is_file = isinstance(data, (str, Path))
@@ -140,7 +147,7 @@ class App:
         ordered: str | timedelta | None = None,
         late: str | Late = "drop",
     ) -> None:
-        """``filter name on topic where …``: every match passes."""
+        """Add ``filter name on topic where …``. Every matching event is a notification."""
         self.state(name, on=on, enter=where, exit=True, per=per, scope=scope, ordered=ordered, late=late)
 
     def state(
@@ -162,11 +169,12 @@ class App:
         quietly: bool = False,
         roster: str | Path | None = None,
     ) -> None:
-        """``state name on topic [enter; exit] …``; without ``exit`` it ends when ``enter`` fails.
+        """Add ``state name on topic [enter; exit] …``.
 
-        ``enter_for`` and ``exit_for`` are a duration, a number of readings, or the column of a table that has
-        the duration; ``roster`` is a file, the name of a table, or ``"gazetteer"``.  ``late`` is ``"drop"``,
-        ``"apply"``, or what is corrected, such as ``"correct 10 min"``.
+        Without ``exit`` the state ends when ``enter`` is not satisfied. ``enter_for`` and ``exit_for`` are a
+        duration, a number of readings, or the column of a table that has the duration. ``roster`` is a file,
+        the name of a table, or ``"gazetteer"``. ``late`` is ``"drop"``, ``"apply"``, or a correction such as
+        ``"correct 10 min"``.
         """
         if initially not in INITIALLY:
             raise UsageError(f"initially is {', '.join(INITIALLY)}, not {initially!r}")
@@ -215,8 +223,10 @@ class App:
         ordered: str | timedelta | None = None,
         late: Late = "drop",
     ) -> None:
-        """``state name`` with queries, such as ``{"A": "avg InductiveLoop over 30 s each location"}``;
-        without ``exit`` it ends when ``enter`` fails."""
+        """Add ``state name`` with queries, such as ``{"A": "avg InductiveLoop over 30 s each location"}``.
+
+        Without ``exit`` the state ends when ``enter`` is not satisfied.
+        """
         entrance = _turn(enter, enter_for, enter_set)
         self._statements.append(
             DefineComponent(
@@ -241,8 +251,10 @@ class App:
         ordered: str | timedelta | None = None,
         late: Late = "drop",
     ) -> None:
-        """``correlate name within … …`` with filters such as ``"ambient_temp in [-5, 2]"``; ``near`` is in
-        metres unless it has a unit."""
+        """Add ``correlate name within … …`` with filters such as ``"ambient_temp in [-5, 2]"``.
+
+        ``near`` is in metres unless it has a unit.
+        """
         if tell not in TELLS:
             raise UsageError(f"a correlation tells {', '.join(TELLS)}, not {tell!r}")
         self._statements.append(
@@ -258,15 +270,15 @@ class App:
         )
 
     def relate(self, name: str, text: str) -> None:
-        """``relate name …``; `text` is everything after the name: ``"(a User, b User) when …"``."""
+        """Add ``relate name …``. `text` is everything after the name: ``"(a User, b User) when …"``."""
         self._add(f"relate {write_text(name)} {text}")
 
     def group(self, name: str, text: str) -> None:
-        """``group name of …``; `text` is everything after the name: ``"of User ("ann", "bob")"``."""
+        """Add ``group name of …``. `text` is everything after the name: ``"of User ("ann", "bob")"``."""
         self._add(f"group {require_name(name, 'group')} {text}")
 
     def route(self, name: str, text: str) -> None:
-        """``route name on …``; `text` is everything after the name: ``"on Loop.speed ("4" 12 km)"``."""
+        """Add ``route name on …``. `text` is everything after the name: ``"on Loop.speed ("4" 12 km)"``."""
         self._add(f"route {require_name(name, 'route')} {text}")
 
     def _add(self, text: str) -> None:
@@ -280,7 +292,7 @@ def _query_name(name: str) -> str:
 
 
 def _match(text: str) -> MatchRange:
-    """Parse a filter and remove its place in the text."""
+    """Parse a filter, without its place in the text."""
     match = parse_match(text)
     low, high = (None if side is None else without_places(side) for side in (match.low, match.high))
     sensor = None if match.sensor is None else str(match.sensor)
@@ -301,7 +313,7 @@ def _turn(when: Operand, hold: str | timedelta | None, sets: Mapping[str, Operan
 
 
 def silent(length: str | timedelta) -> Expr:
-    """``silent 10 min``: the scope has had no reading for longer than that."""
+    """Return the predicate ``silent 10 min``: the scope has had no reading for longer than the duration."""
     found = _duration(length)
     if not found:
         raise UsageError("a silence must be longer than nothing")
@@ -309,7 +321,7 @@ def silent(length: str | timedelta) -> Expr:
 
 
 def within(*levels: str | Sequence[str]) -> Levels:
-    """Nested groups, innermost first: ``within("room", "floor")``."""
+    """Return nested groups of names, innermost first: ``within("room", "floor")``."""
     return tuple((level,) if isinstance(level, str) else tuple(level) for level in levels)
 
 

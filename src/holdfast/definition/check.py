@@ -1,6 +1,8 @@
-"""Checking: resolve names, compare types and units, nest scopes; the result is in core expressions.
+"""Checking of definitions: resolve names, compare types and units, nest scopes.
 
-Every error raises a `DefinitionError` at its place; a probable mistake becomes a warning.
+The result has core expressions.
+
+Every error raises a `DefinitionError` at its place. A probable mistake becomes a warning.
 """
 
 from __future__ import annotations
@@ -55,10 +57,10 @@ def check(
     lets: Mapping[str, Literal] | None = None,
     tables: Mapping[str, Any] | None = None,
 ) -> Checked:
-    """Check a definition; raises the first error.
+    """Check a definition and return the result. Raises the first error.
 
-    ``base`` is the folder of relative paths; ``lets`` gives parameters other values, and ``tables`` (Arrow
-    tables or data frames) replaces the files of tables.
+    ``base`` is the folder of relative paths. ``lets`` replaces the values of parameters. ``tables`` has Arrow
+    tables or data frames that replace the files of tables.
     """
     folder = base or (Path(app.file).parent if app.file else Path())
     try:
@@ -74,7 +76,10 @@ def check(
 
 
 def require_final(app: App, where: str) -> None:
-    """Refuse conditions that correct their notifications, where a notification cannot be taken back."""
+    """Refuse conditions that correct their notifications.
+
+    `where` names the output that cannot take back notifications.
+    """
     for statement in correcting(app):
         raise DefinitionError(
             f"'{statement.name}' corrects what it has told ('late correct'): "
@@ -85,7 +90,7 @@ def require_final(app: App, where: str) -> None:
 
 
 def correcting(app: App) -> list[ConditionStatement]:
-    """The conditions that correct their notifications."""
+    """Return the conditions that correct their notifications."""
     return [
         statement
         for statement in app.statements
@@ -135,7 +140,11 @@ def _check_statements(
 
 
 def _conditions(by_kind: Sequence[tuple[Kind, list[Statement]]], context: Context) -> list[Condition]:
-    """The conditions of all kinds: over readings, over conditions (each after its upstreams), mutes."""
+    """Check the conditions of all kinds, and return them in the order of the registry.
+
+    Conditions over readings are checked first, then conditions over conditions, each after its upstreams,
+    then mutes.
+    """
     known: dict[str, Condition] = {}
     derived = [statement for statement in context.statements if isinstance(statement, DerivedStatement)]
 
@@ -165,7 +174,7 @@ def _all(kind: type[S], statements: Iterable[Statement]) -> list[S]:
 
 
 def _unique(what: str, statements: list[S], name: Callable[[S], str]) -> list[S]:
-    """Return the statements; an error if two have one name."""
+    """Return the statements. Raises an error if two of them have the same name."""
     first: dict[str, S] = {}
     for statement in statements:
         earlier = first.setdefault(name(statement), statement)
@@ -226,7 +235,7 @@ def _parameters(declared: Iterable[Let], lets: Mapping[str, Literal]) -> Paramet
 
 
 def _override(name: str, declared: Typed, value: Literal) -> Typed:
-    """The parameter with another value of the same type; a bare number keeps the declared unit."""
+    """Return a parameter with another value of the same type. A bare number has the declared unit."""
     if not isinstance(value, (bool, int, float, str)):
         raise UsageError(f"parameter '{name}' cannot be {value!r:.60}: it is neither number, text nor truth")
     try:
@@ -260,7 +269,7 @@ def _literal(value: Literal, declared: Typed) -> Expression:
 
 
 def _case(case: Case, topics: Sequence[Topic], conditions: Sequence[Condition]) -> Case:
-    """The case with complete rows, in the units and types of the attributes."""
+    """Return a test case with complete rows, in the units and types of the attributes."""
     given = tuple(_check_given(given, topics) for given in case.given)
     if not case.expect:
         raise DefinitionError(

@@ -1,4 +1,4 @@
-"""Covers of conditions as definitions, which brokers send to publishers."""
+"""Covers of conditions, written as definitions. Brokers send them to publishers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from .show import show
 
 
 def in_writing(statements: Iterable[Statement], condition: StateCondition) -> str:
-    """The cover of a condition as a definition of its own: a state, and a filter of the readings that pass
-    while it is active.
+    """Return the cover of a condition as a definition.
+
+    It has a state, and a filter of the readings that pass while the state is active.
     """
     cover, name, topic = covering(condition), condition.name, condition.topic
     (statement,) = (s for s in statements if isinstance(s, DefineState) and s.name == name)
@@ -27,5 +28,5 @@ def in_writing(statements: Iterable[Statement], condition: StateCondition) -> st
 
 
 def passing(name: str, topic: Topic, ends: Expression) -> DefineState:
-    """The filter of a gate: the readings that pass while it is open."""
+    """Return the filter of a gate: it selects the readings that pass while the gate is open."""
     return DefineState(f"{name}_ends", topic.name, ends, Truth(True))

@@ -1,6 +1,6 @@
-"""Parse text to operations, each with its place.
+"""Parsing of a whole definition to operations, each with its place in the text.
 
-`parse` reads a whole definition; names and types are checked later, by `check`.
+Only the syntax is verified here. `check` resolves names and types later.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def parse(text: str, file: str | None = None) -> App:
 
 
 def load(path: str | Path) -> App:
-    """Parse the definition of a file; its gazetteers are searched beside it."""
+    """Parse the definition in a file. Files that it names are searched in the same folder."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -39,7 +39,7 @@ def load(path: str | Path) -> App:
 
 
 def as_app(app: App | str) -> App:
-    """Return a definition, or parse it if it is text."""
+    """Return a definition. Text is parsed first."""
     if isinstance(app, App):
         return app
     if isinstance(app, str) and not _PATH.fullmatch(app.strip()):

@@ -1,4 +1,7 @@
-"""Comparisons of ``place`` with the name of a region: ``place`` is text of the event, not its location."""
+"""Checks of comparisons of ``place`` with the name of a region.
+
+``place`` is text of the event, not its location, so such a comparison can be a mistake.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,9 @@ AXES = ("x", "y", "z")
 
 
 def require_places(statements: Sequence[Statement], known: Gazetteer, parameters: Parameters) -> None:
-    """Refuse a comparison of a place with a region that contains other places or shapes: it would never be
-    true for their events.
+    """Refuse a comparison of a place with a region that contains other places or shapes.
+
+    It would never be true for the events of these places and shapes.
     """
     wide = {region.name: region for region in known.regions if _is_wide(region, known)}
     for statement in statements if wide else ():
@@ -51,7 +55,7 @@ def _comparisons(node: Any) -> Iterator[Compare]:
 
 
 def _place_and_name(compared: Compare, parameters: Parameters) -> tuple[Name | MemberAttribute, str | None]:
-    """The place and the text of a comparison."""
+    """Return the place and the text of a comparison."""
     for left, right in ((compared.left, compared.right), (compared.right, compared.left)):
         if isinstance(left, Name | MemberAttribute) and left.name in WHERE:
             return left, _text(right, parameters)

@@ -1,4 +1,7 @@
-"""Print definitions: canonical, with no more parentheses than needed; ``parse(show(x)) == x``."""
+"""Conversion of definitions to text.
+
+The text is canonical, with as few parentheses as possible: ``parse(show(x)) == x``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from .app import App
 
 
 def show(what: App | Statement | Expression, notation: Notation = "readable") -> str:
-    """Print a definition, a statement or an expression; components also as the tables of the thesis.
+    """Return the text of a definition, a statement or an expression.
+
+    With another ``notation``, components are shown as the tables of the thesis.
 
     >>> from holdfast.lang.ops import Compare, Name, Number
     >>> show(Compare(">", Name("value"), Number(25, "°C")))
@@ -24,6 +29,6 @@ def show(what: App | Statement | Expression, notation: Notation = "readable") ->
 
 
 def show_statement(statement: Statement, notation: Notation = "readable") -> str:
-    """Print one statement."""
+    """Return the text of one statement, of any kind."""
     kind = kind_of(statement)
     return show_core(statement) if kind is None else kind.show(statement, notation)

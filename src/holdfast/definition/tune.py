@@ -1,7 +1,7 @@
 """The tunable numbers of a state: the thresholds of its entrance and exit, and its minimum duration.
 
-One comparison with a constant is the threshold of a predicate; it may be anywhere in the predicate. A state
-with other numbers is written with as little change to the text as possible.
+The threshold of a predicate is its comparison with a constant, anywhere in the predicate. A state with other
+numbers is written with as little change to the text as possible.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ORDERED = ("<", "<=", ">", ">=")
 
 @dataclass(frozen=True)
 class Threshold:
-    """``of sign value``, a comparison somewhere in a core predicate."""
+    """A comparison ``of sign value`` somewhere in a core predicate."""
 
     of: Expression
     sign: ComparisonSign
@@ -39,27 +39,27 @@ class Threshold:
 
     @property
     def rises(self) -> bool:
-        """Whether greater values satisfy the comparison."""
+        """Whether greater values satisfy the comparison, as with ``>``."""
         return self.sign in (">", ">=")
 
     @property
     def is_closed(self) -> bool:
-        """Whether the threshold itself satisfies the comparison."""
+        """Whether the threshold itself satisfies the comparison, as with ``>=``."""
         return self.sign in ("<=", ">=")
 
     def put(self, predicate: Expression, holds: bool) -> Expression:
-        """The predicate with the comparison replaced by its outcome."""
+        """Return the predicate with the comparison replaced by its outcome."""
         return replace_part(predicate, self.written, Truth(holds))
 
     def at(self, predicate: Expression, value: float | int) -> Expression:
-        """The predicate with another threshold."""
+        """Return the predicate with another threshold."""
         left, right = (Number(value) if isinstance(side, Number) else side for side in parts(self.written))
         return replace_part(predicate, self.written, Compare(self.written.sign, left, right))
 
 
 @dataclass(frozen=True)
 class Tunable:
-    """A state whose numbers can be tuned; a predicate without threshold stays as it is."""
+    """A state whose numbers can be tuned. A predicate without a threshold does not change."""
 
     condition: StateCondition | DurationCondition
     enter: Threshold | None
@@ -71,11 +71,11 @@ class Tunable:
 
     @property
     def guard(self) -> Duration:
-        """The minimum duration of its entrance, in microseconds."""
+        """The minimum duration of the entrance, in microseconds."""
         return self.care.enter.length
 
     def excludes(self, enter: float | None, exit: float | None) -> bool:
-        """Whether no reading can both start and end it; this compares thresholds of one value only."""
+        """Whether no reading can both start and end the state. Only thresholds of one value are compared."""
         a, b = self.enter, self.exit
         if a is None or b is None or enter is None or exit is None:
             return True
@@ -83,8 +83,10 @@ class Tunable:
 
 
 def tunable(checked: Checked, name: str, of: str | None = None) -> Tunable:
-    """The tunable numbers of a state. Where predicates have several thresholds, they are those of attribute
-    ``of`` that keep entrance and exit apart.
+    """Return the tunable numbers of a state. Raises ``UsageError`` if it has none.
+
+    If predicates have several thresholds, those of attribute ``of`` are used that keep entrance and exit
+    apart.
     """
     plain = _states(checked)
     if name not in plain:
@@ -131,7 +133,7 @@ def _apart(a: Threshold, b: Threshold, enter: float, exit: float) -> bool:
 
 
 def _require_band(condition: StateCondition | DurationCondition) -> None:
-    """Refuse a state with more than two thresholds and minimum durations."""
+    """Refuse a state that has more numbers than two thresholds and minimum durations."""
     name = condition.name
     if condition.momentary:
         raise UsageError(f"'{name}' is over as it starts: it has no band, and cannot flap")
@@ -160,7 +162,7 @@ def _thresholds(predicate: Expression) -> Iterator[Threshold]:
 
 
 def replace_part(op: Expression, old: Expression, new: Expression) -> Expression:
-    """Replace a part of an expression, found by identity."""
+    """Return an expression with one part replaced. The part is found by identity."""
     if op is old:
         return new
     fields: dict[str, Any] = {
@@ -185,8 +187,9 @@ Numbers = tuple[float | None, float | None, Duration]
 
 
 def tune(app: App, found: Tunable, numbers: Numbers, lets: Mapping[str, Any] | None = None) -> App:
-    """The definition with other numbers for a state. The rest of the text stays, with its comments, if
-    possible.
+    """Return the definition with other numbers for a state.
+
+    The rest of the text and its comments stay, if possible.
     """
     name, (enter, exit, guard) = found.condition.name, numbers
     statement = next(s for s in app.statements if isinstance(s, DefineState) and s.name == name)
@@ -228,8 +231,9 @@ def tune(app: App, found: Tunable, numbers: Numbers, lets: Mapping[str, Any] | N
 def _slots(
     predicate: Expression, value: float, threshold: Threshold, found: Tunable
 ) -> Iterator[tuple[Expression, Number]]:
-    """The literals that may express a threshold, each with its replacement: plain, or with the attribute's
-    unit.
+    """Yield the literals that may express a threshold, each with its replacement.
+
+    A replacement is a plain number, or a number in the attribute's unit.
     """
     units: list[str | None] = [None]
     if isinstance(threshold.of, Name):
@@ -244,7 +248,7 @@ def _slots(
 
 
 def _core(app: App, statement: DefineState, which: str, lets: Mapping[str, Any] | None) -> Expression | None:
-    """The core of a predicate of the rewritten statement; ``None`` if it is invalid."""
+    """Return the core of a predicate of the rewritten statement; ``None`` if the statement is invalid."""
     statements = (
         statement if isinstance(s, DefineState) and s.name == statement.name else s for s in app.statements
     )
@@ -262,7 +266,10 @@ _GUARD = re.compile(r"\s+for\s+[\d.]+\s*\w+\s*$")
 def _edit_text(
     text: str | None, statement: DefineState, edits: list[_TextEdit], guard: Duration
 ) -> str | None:
-    """The text with some numbers replaced, and with the minimum duration before the semicolon of its band."""
+    """Return the text with some numbers replaced.
+
+    The minimum duration is inserted before the semicolon of the band.
+    """
     if text is None or statement.enter.at is None:
         return None
     starts = [0]

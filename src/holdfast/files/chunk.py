@@ -1,7 +1,7 @@
-"""Convert chunks of a file's rows to batches with the types of their topics.
+"""Conversion of chunks of a file's rows to batches with the types of their topics.
 
-The format modules produce chunks. The formats do not differ here, except that a Parquet column of a wrong
-type is an error of the file, not of its rows.
+The format modules produce chunks, and all formats are treated alike here. The exception is a Parquet column
+of a wrong type, which is an error of the file and not of its rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NO_TIME, BAD_TIME, NO_SOURCE, NO_TOPIC = "no time", "unreadable time", "no sourc
 
 
 class RowFault(NamedTuple):
-    """A row that cannot be used: its place in the file (from zero), the reason, and its content."""
+    """A row that cannot be used: its number in the file (from zero), the reason, and its content."""
 
     row: int
     reason: str
@@ -43,7 +43,7 @@ class RowFault(NamedTuple):
 
 @dataclass(frozen=True)
 class Chunk:
-    """Columns by the names of the file, and the place of each row in the file (from zero).
+    """Columns by their names in the file, and the number of each row in the file (from zero).
 
     ``faults`` are rows that never became columns. ``later`` are columns that have not been read yet. ``show``
     returns the content of a row.
@@ -56,25 +56,26 @@ class Chunk:
     later: tuple[str, ...] = ()
 
     def data(self, i: int) -> Any:
-        """The i-th row as it is in the file."""
+        """Return the i-th row as it is in the file, for a rejection."""
         if self.show is not None:
             return self.show(i)
         return {name: plain(column[i].as_py()) for name, column in self.columns.items()}
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to one that JSON can represent."""
+    """Return a value that JSON can represent: ``None`` in place of NaN."""
     return None if value != value else value
 
 
 class _Blame:
-    """Collects for each row of a chunk the first reason why it cannot be used."""
+    """The first reason for which each row of a chunk cannot be used."""
 
     def __init__(self, size: int) -> None:
         self.codes = np.zeros(size, np.int32)
         self.reasons: list[str] = [""]
 
     def add(self, rows: Mask, reason: str) -> None:
+        """Record a reason for rows that have none yet."""
         fresh = rows & (self.codes == 0)
         if fresh.any():
             self.codes[fresh] = len(self.reasons)
@@ -84,7 +85,7 @@ class _Blame:
 def to_batches(
     sheet: Sheet, chunk: Chunk, tally: Tally, rejects: Rejects
 ) -> Iterator[tuple[Topic, pa.RecordBatch]]:
-    """Convert a chunk to one batch for each of its topics; unusable rows are rejected."""
+    """Yield one batch for each topic of a chunk. Unusable rows are rejected."""
     work = _ChunkConversion(sheet, chunk, tally)
     tally.rows += len(chunk.rows) + len(chunk.faults)
     topics = work.topics()
@@ -103,7 +104,7 @@ def to_batches(
 
 
 class _ChunkConversion:
-    """Converts one chunk and collects the faults of its rows."""
+    """The conversion of one chunk, which collects the faults of its rows."""
 
     def __init__(self, sheet: Sheet, chunk: Chunk, tally: Tally) -> None:
         self.file, self.layout, self.reading = sheet.file, sheet.layout, sheet.reading
@@ -111,7 +112,7 @@ class _ChunkConversion:
         self.blame = _Blame(len(chunk.rows))
 
     def topics(self) -> list[tuple[Topic, Mask]]:
-        """Yield the declared topics of the chunk with their rows; rows of other topics are only counted."""
+        """Return the declared topics of the chunk with their rows. Rows of other topics are only counted."""
         default = self.layout.default
         if self.layout.topic is None:
             assert default is not None
@@ -134,7 +135,7 @@ class _ChunkConversion:
         return found
 
     def common_columns(self, mine: Mask) -> dict[str, pa.Array]:
-        """The columns that events of every topic have."""
+        """Return the columns that events of every topic have, for the rows in `mine`."""
         layout, later = self.layout, self.chunk.later
         columns = {"time": self._time(mine)}
         source = self.chunk.columns[layout.source]
@@ -177,8 +178,10 @@ class _ChunkConversion:
         return found.instants
 
     def _sequence(self, mine: Mask) -> pa.Array:
-        """The sequence column if there is one. Without it, the sequence is the row's place among all rows
-        of all files."""
+        """Return the sequence numbers of rows.
+
+        Without a sequence, it is the row's place among all rows of all files.
+        """
         if self.layout.sequence is None:
             return self._places()
         return pc.coalesce(self._convert(_SEQUENCE, self.layout.sequence, mine), self._places())
@@ -187,7 +190,7 @@ class _ChunkConversion:
         return pa.array((self.file.rank << 32) + self.chunk.rows, pa.int64())
 
     def attributes(self, topic: Topic, mine: Mask) -> dict[str, pa.Array]:
-        """The columns that events of one topic have."""
+        """Return the columns of a topic's attributes, for the rows in `mine`."""
         columns: dict[str, pa.Array] = {}
         for attribute in topic.attributes:
             theirs = self.reading.theirs(attribute.name)
@@ -217,14 +220,14 @@ _SEQUENCE = Attribute("sequence", "int")
 
 
 def _blank(dictionary: pa.Array) -> pa.Array | None:
-    """Replace blank words of a dictionary by missing values."""
+    """Return a dictionary whose blank words are missing values, or ``None`` if no word is blank."""
     dictionary.validate(full=True)
     words = name_text(dictionary)
     return words if words.null_count else None
 
 
 def not_a(ours: str, kind: Kind) -> str:
-    """The reason for rejecting a value that is not of its kind."""
+    """Return the reason for rejecting a value that is not of its kind."""
     return f"{ours}: not {'an int of 64 bits' if kind == 'int' else 'a ' + kind}"
 
 
@@ -252,7 +255,10 @@ def _needs_unit(file: InputFile, theirs: str, column: pa.Array) -> str:
 
 
 def needs_unit(file: InputFile, theirs: str, value: Any) -> str:
-    """The error message for numeric times without a unit; it suggests the likely unit by their size."""
+    """Return the error message for numeric times without a unit.
+
+    It suggests the likely unit by the size of a value.
+    """
     unit = "s"
     if value is not None:
         size = abs(float(value))

@@ -1,4 +1,4 @@
-"""The uncompressed bytes of a text file, checked to be what the file name says."""
+"""The uncompressed bytes of a text file. The content is checked against the suffix of the file name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAGIC = {
 class ByteStream:
     """Reads a file's uncompressed bytes from first to last.
 
-    It counts how much of the file on disk was read, and notes whether a quoted field was left open.
+    It counts how much of the file on disk was read, and whether a quoted field was not closed.
     """
 
     def __init__(self, file: InputFile) -> None:
@@ -62,7 +62,7 @@ class ByteStream:
         return True
 
     def read(self, size: int) -> bytes:
-        """Read ``size`` bytes; fewer only at the end."""
+        """Return the next ``size`` bytes; fewer only at the end of the file."""
         parts, missing = [self._first[:size]], size - len(self._first)
         self._first = self._first[size:]
         while missing > 0 and (part := self._read(missing)):
@@ -74,7 +74,7 @@ class ByteStream:
 
     @property
     def position(self) -> int:
-        """How many bytes of the file on disk have been read."""
+        """The number of bytes of the file on disk that have been read."""
         return 0 if self.closed else int(self._raw.tell())
 
     @property

@@ -1,8 +1,8 @@
-"""Convert columns of files to the declared kinds.
+"""Conversion of columns of files to the declared kinds.
 
-Each conversion returns the new column and a mask of the rows whose value is not of the kind; those are null.
-A missing value stays missing: null, NaN, and, in text that is to become a number or a boolean, also blank,
-``nan``, ``na``, ``n/a``, ``null`` and ``none`` in any case. Infinity is a value.
+Each conversion returns the new column, and a mask of the rows whose value is not of the kind; these rows are
+null. A missing value stays missing: null and NaN. In text that is to become a number or a boolean, blank
+text, ``nan``, ``na``, ``n/a``, ``null`` and ``none`` in any case are missing too. Infinity is a value.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ _EXACT = 2**53
 
 
 class WrongType(Exception):
-    """A column has a type that has no values of the kind."""
+    """Raised when no value of a column's type can be of the kind."""
 
 
 def convert(column: pa.Array, kind: Kind) -> tuple[pa.Array, Mask]:
-    """Convert a column to ``float``, ``int``, ``text`` or ``bool``, and return the mask of the rows that
-    failed."""
+    """Convert a column to ``float``, ``int``, ``text`` or ``bool``.
+
+    Return it with the mask of the rows that failed.
+    """
     plain = decode(column)
     if pa.types.is_null(plain.type):
         return pa.nulls(len(plain), _ARROW[kind]), no_rows(plain)
@@ -41,8 +43,10 @@ def convert(column: pa.Array, kind: Kind) -> tuple[pa.Array, Mask]:
 
 
 def decode(column: pa.Array) -> pa.Array:
-    """Remove the encodings of a column: dictionaries, run lengths, and types of text other than
-    ``string``."""
+    """Return a column without encodings.
+
+    Encodings are dictionaries, run lengths, and types of text other than ``string``.
+    """
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_run_end_encoded(column.type):
@@ -65,25 +69,25 @@ def is_text(type: pa.DataType) -> bool:
 
 
 def no_rows(column: pa.Array) -> Mask:
-    """A mask without rows."""
+    """Return a mask that selects no row."""
     return np.zeros(len(column), np.bool_)
 
 
 def truths(mask: pa.Array) -> Mask:
-    """The mask as a numpy array; null is false."""
+    """Return a mask as a numpy array. Null is false."""
     result: Mask = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
     return result
 
 
 def trim(text: pa.Array) -> pa.Array:
-    """Trim text; blank text becomes null."""
+    """Return trimmed text. Blank text and words such as ``nan`` become null."""
     text = pc.ascii_trim_whitespace(text)
     trimmed_text = pc.invert(pc.is_in(pc.ascii_lower(text), pa.array(MISSING)))
     return pc.if_else(trimmed_text, text, pa.scalar(None, pa.string()))
 
 
 def name_text(text: pa.Array) -> pa.Array:
-    """Text that names something; blank text becomes null."""
+    """Return names without change. Blank text becomes null."""
     blank = pc.equal(pc.ascii_trim_whitespace(text), "")
     return pc.if_else(blank, pa.scalar(None, pa.string()), text) if pc.any(blank).as_py() else text
 
@@ -157,7 +161,10 @@ def _int_by_value(column: pa.Array) -> tuple[pa.Array, Mask]:
 
 
 def _convert_rest(numbers: pa.Array, column: pa.Array, rest: Mask) -> tuple[pa.Array, Mask]:
-    """Convert the rows in ``rest`` one by one, and return the mask of those that are not integers."""
+    """Convert the rows in ``rest`` one by one.
+
+    Return the column, and the mask of rows that are not integers.
+    """
     at = np.flatnonzero(rest)
     found = [exact_int(value) for value in column.take(pa.array(at)).to_pylist()]
     bad = no_rows(column)
@@ -167,7 +174,7 @@ def _convert_rest(numbers: pa.Array, column: pa.Array, rest: Mask) -> tuple[pa.A
 
 
 def exact_int(value: Any) -> int | None:
-    """The 64-bit integer that a text or number represents exactly, or nothing."""
+    """Return the 64-bit integer that a text or number represents exactly, or ``None``."""
     try:
         number = _int_of_word(value) if isinstance(value, str) else int(value)
     except (ValueError, OverflowError):
@@ -177,8 +184,10 @@ def exact_int(value: Any) -> int | None:
 
 
 def _int_of_word(word: str) -> int:
-    """Parse an integer; ``5.0`` and ``1e3`` are integers too. From 2**53 on a float is ambiguous and
-    refused."""
+    """Parse an integer. ``5.0`` and ``1e3`` are integers too.
+
+    From 2**53 on a float does not represent every integer, so such text is refused.
+    """
     if word.isascii() and word.lstrip("+-").isdecimal():
         return int(word)
     number = float(word)

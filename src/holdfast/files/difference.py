@@ -1,8 +1,8 @@
-"""Compare what a simulated network reported with what was true: which alarms it lost, shifted, repeated or
-made up, and their delays.
+"""Comparison of the reports of a simulated network with the ideal run.
 
-An alarm is an interval of a condition in the ideal run, in which every reading is known. The other run
-reports the same alarm if an interval of its own starts with the same reading.
+It finds lost, shifted, repeated and false alarms. An alarm is an interval of a condition in the ideal run, in
+which every reading is known. The other run reports the same alarm if an interval of its own starts with the
+same reading.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ an interval that was reported before, without a start of their own."""
 
 
 class ReportedInterval(NamedTuple):
-    """The interval of a condition in event time, and when its start and its end were reported."""
+    """The interval of a condition in event time, with the times at which its ends were reported."""
 
     start: Instant
     end: Instant | None
@@ -38,16 +38,17 @@ class ReportedInterval(NamedTuple):
         return NEVER if self.end is None else max(self.start, self.end)
 
     def meets(self, other: ReportedInterval) -> bool:
-        """Whether two intervals overlap in more than an instant, or one of them is an instant in the
-        other."""
+        """Whether two intervals overlap in more than an instant.
+
+        An interval without length overlaps an interval that contains it.
+        """
         if self.start == self.until or other.start == other.until:
             return self.start <= other.until and other.start <= self.until
         return self.start < other.until and other.start < self.until
 
 
 def pair_reports(reports: Iterable[Report]) -> dict[Place, list[ReportedInterval]]:
-    """Pair starts with ends: the reported intervals by subscription and scope, in the order of their
-    starts."""
+    """Return the reported intervals by subscription and scope, in the order of their starts."""
     found: dict[Place, list[ReportedInterval]] = {}
     open_: dict[Place, ReportedInterval] = {}
     for arrived, notification in reports:
@@ -67,7 +68,7 @@ def pair_reports(reports: Iterable[Report]) -> dict[Place, list[ReportedInterval
 
 
 class Alarm(NamedTuple):
-    """An alarm of the ideal run, and what became of it in the other run."""
+    """An alarm of the ideal run, and its fate in the other run."""
 
     subscription: str
     scope: str | None
@@ -92,7 +93,7 @@ class Difference:
     false: dict[Place, list[ReportedInterval]] = field(default_factory=dict)
 
     def counts(self) -> dict[str, int]:
-        """How many alarms there are by fate.
+        """Return the number of alarms by fate.
 
         >>> Difference([]).counts()["alarms"]
         0
@@ -107,12 +108,12 @@ class Difference:
         }
 
     def delays(self) -> list[Duration]:
-        """The delays of the reported starts, sorted."""
+        """Return the delays of the reported starts in microseconds, sorted."""
         return sorted(alarm.delay for alarm in self.alarms if alarm.delay is not None)
 
 
 def difference(ideal: Iterable[Report], other: Iterable[Report], until: Instant = NEVER) -> Difference:
-    """Compare two runs. Intervals of the other run that start after ``until`` are ignored."""
+    """Compare the reports of two runs. Intervals of the other run that start after ``until`` are ignored."""
     ours, theirs = pair_reports(ideal), pair_reports(other)
     alarms: list[Alarm] = []
     false: dict[Place, list[ReportedInterval]] = {}
@@ -134,8 +135,11 @@ def difference(ideal: Iterable[Report], other: Iterable[Report], until: Instant 
 def _met(
     ours: Sequence[ReportedInterval], theirs: Sequence[ReportedInterval]
 ) -> list[tuple[list[ReportedInterval], list[ReportedInterval]]]:
-    """For each alarm the reported intervals that meet it, and those that belong to it: the one with the
-    same start, and those that belong to no earlier alarm."""
+    """Return for each alarm the reported intervals that overlap it, and those that belong to it.
+
+    The interval with the same start belongs to an alarm, and overlapping ones that belong to no earlier
+    alarm.
+    """
     left: dict[Instant, list[int]] = {}
     for i, interval in enumerate(theirs):
         left.setdefault(interval.start, []).append(i)
@@ -169,7 +173,9 @@ def _alarm(
 
 
 def savings(dear: Mapping[str, float], cheap: Mapping[str, float]) -> dict[str, float]:
-    """What the cheaper of two strategies saves and loses: joules, alarms, and alarms per joule.
+    """Return what the cheaper of two strategies saves, and what that costs in alarms.
+
+    The saving is in joules. ``missed`` is how many more alarms the cheaper strategy misses.
 
     >>> savings({"joules": 5.0, "missed": 1}, {"joules": 3.0, "missed": 2})
     {'saved': 2.0, 'missed': 1, 'missed_per_joule': 0.5}

@@ -1,4 +1,4 @@
-"""Resolve inputs to files: which files, in which order, in which format."""
+"""Resolution of inputs to files: paths, folders and globs, in a fixed order, with the format of each file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KNOWN = ".parquet, .pq, .csv, .jsonl, .ndjson or .json (the text formats also w
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file to read. ``rank`` is its place among all files, the major part of row sequences."""
+    """A file or table to read. ``rank`` is its place among all files, the major part of row sequences."""
 
     path: str
     rank: int
@@ -39,20 +39,20 @@ class InputFile:
 
     @property
     def size(self) -> int:
-        """Bytes on disk or in memory."""
+        """The size in bytes, on disk or in memory."""
         return os.path.getsize(self.path) if self.table is None else int(self.table.nbytes)
 
     @property
     def is_typed(self) -> bool:
-        """Whether its columns have types, so that a wrong type is not the fault of rows."""
+        """Whether the columns have types. A wrong type is then an error of the file, not of its rows."""
         return self.format in ("parquet", "table")
 
 
 def find(inputs: Sequence[str], topics: Sequence[str] = ()) -> list[InputFile]:
-    """Find the files of inputs in the order given; inside a folder or glob, by path.
+    """Return the files of inputs in the given order; inside a folder or glob, by path.
 
-    An input is a file, a folder (all files beneath it, except hidden ones and those that start with ``_``), a
-    glob (``**`` descends into folders), or ``Topic=`` and one of these.
+    An input is a file, a folder (all files in it at any depth, except hidden ones and those that start with
+    ``_``), a glob (``**`` descends into folders), or ``Topic=`` followed by one of these.
     """
     found: list[InputFile] = []
     seen: set[tuple[str, str | None]] = set()
@@ -70,7 +70,9 @@ def find(inputs: Sequence[str], topics: Sequence[str] = ()) -> list[InputFile]:
 
 
 def format_of(path: str) -> tuple[Format, bool] | None:
-    """The format by the suffix of a path, and whether the file is compressed.
+    """Return the format by the suffix of a path, and whether the file is compressed.
+
+    Returns ``None`` for any other suffix.
 
     >>> format_of("a/b.CSV.gz"), format_of("x.pq"), format_of("x.txt")
     (('csv', True), ('parquet', False), None)
@@ -84,7 +86,7 @@ def format_of(path: str) -> tuple[Format, bool] | None:
 
 
 def split_topic(text: str, topics: Sequence[str]) -> tuple[str | None, str]:
-    """Split an input into its topic, if it names one, and its path."""
+    """Split an input into its topic and its path. The topic is ``None`` if the input does not name one."""
     before, equals, after = text.partition("=")
     return (before, after) if equals and before in topics else (None, text)
 
@@ -134,7 +136,10 @@ def _is_hidden(name: str) -> bool:
 
 
 def beneath(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Yield every file under a folder that is not hidden. A link back to a folder above is not followed."""
+    """Yield every file under a folder that is not hidden.
+
+    Links back to a containing folder are not followed.
+    """
     real = os.path.realpath(folder)
     if real in above:
         return
@@ -155,7 +160,7 @@ formats."""
 
 
 def _require_plain(folders: Iterable[Path]) -> None:
-    """Refuse the folder of a table whose files also contain deleted rows."""
+    """Refuse a folder of a table format, such as Delta, because its files also contain deleted rows."""
     for folder, (name, format) in product(folders, _TABLES.items()):
         if (folder / name).is_dir():
             raise UsageError(

@@ -1,4 +1,4 @@
-"""CSV files as chunks of text columns.
+"""Reading of CSV files as chunks of text columns.
 
 A header names the columns. Fields are separated by commas and can be quoted with ``"``; a quoted field can
 contain line ends. Empty lines are not rows.
@@ -36,12 +36,12 @@ _PATIENCE = 60.0  # seconds, for a thread that has only to be given its turn
 
 
 def names(file: InputFile) -> list[str]:
-    """The trimmed column names of the header; none if the file is empty."""
+    """Return the trimmed column names of the header; an empty list for an empty file."""
     return [name.strip() for name in _header(file)]
 
 
 def _header(file: InputFile) -> list[str]:
-    """The raw header, cached while the file does not change."""
+    """Return the column names as they are in the header. Cached while the file does not change."""
     try:
         stamp = os.stat(file.path)
     except OSError as error:
@@ -71,7 +71,7 @@ def _first_line(file: InputFile, _changed: int, _size: int) -> list[str]:
 def chunks(
     file: InputFile, wanted: Sequence[str], tally: Tally, *, chunk_rows: int, block: int = _BLOCK
 ) -> Iterator[Chunk]:
-    """Yield the wanted columns as text, in file order."""
+    """Yield the wanted columns as chunks of text, in file order."""
     header = _header(file)
     if not header:
         return
@@ -100,7 +100,7 @@ def chunks(
 
 @contextmanager
 def _alone(stream: ByteStream) -> Iterator[None]:
-    """Wait at the end until Arrow's threads release the stream.
+    """Wait at the end of the context until Arrow's threads release the stream.
 
     A thread of Arrow reads ahead, and releases the stream some time after the last block. That takes the GIL,
     and an interpreter that is shutting down at that time aborts (SIGABRT).
@@ -118,7 +118,7 @@ def _alone(stream: ByteStream) -> Iterator[None]:
 
 
 def _forget(error: BaseException | None) -> None:
-    """Clear the frames of an error, which would keep the stream referenced."""
+    """Clear the frames of an error and its causes, because they refer to the stream."""
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__context__
@@ -154,7 +154,10 @@ def _batches(
 
 
 def _places(start: int, size: int, bad: deque[tuple[int, str]]) -> tuple[np.ndarray, list[RowFault]]:
-    """The places of the next ``size`` rows from ``start`` on, between the skipped ones."""
+    """Return the row numbers of the next ``size`` rows from ``start`` on.
+
+    Skipped rows between them are returned as faults.
+    """
     end = start + size
     faults: list[RowFault] = []
     while bad and bad[0][0] < end:

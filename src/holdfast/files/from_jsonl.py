@@ -1,4 +1,4 @@
-"""JSON lines as chunks: one object per line; lines can have different keys.
+"""Reading of JSON lines as chunks: one object per line. Lines can have different keys.
 
 ``NaN`` and ``Infinity``, which Python writes though JSON has no such values, are accepted.
 """
@@ -31,7 +31,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def names(file: InputFile) -> list[str]:
-    """The keys of the first hundred lines, in order of appearance; none if the file is empty."""
+    """Return the keys of the first hundred lines, in order of appearance; an empty list for an empty file."""
     with ByteStream(file) as stream:
         lines = list(islice(_lines(file, stream), _SAMPLE))
     start = lines[0][1] if lines else b""
@@ -50,7 +50,7 @@ def names(file: InputFile) -> list[str]:
 
 
 def chunks(file: InputFile, wanted: Sequence[str], tally: Tally, *, chunk_rows: int) -> Iterator[Chunk]:
-    """Yield the wanted keys as columns, in file order. A line that is not an object is a fault."""
+    """Yield the wanted keys as chunks of columns, in file order. A line that is not an object is a fault."""
     decoder = _decoder(wanted)
     with ByteStream(file) as stream:
         before = 0
@@ -63,7 +63,7 @@ def chunks(file: InputFile, wanted: Sequence[str], tally: Tally, *, chunk_rows: 
 
 
 def _blocks(file: InputFile, stream: ByteStream) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield blocks of lines with the place of their first line."""
+    """Yield blocks of lines with the number of their first line, from zero."""
     rest, at = b"", 0
     while block := stream.read(_BLOCK):
         *lines, rest = (rest + block).split(b"\n")
@@ -78,7 +78,7 @@ def _blocks(file: InputFile, stream: ByteStream) -> Iterator[tuple[int, list[byt
 
 
 def _lines(file: InputFile, stream: ByteStream) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank, with their places."""
+    """Yield the lines that are not blank, with their numbers."""
     for at, lines in _blocks(file, stream):
         yield from _lines_with_text(at, lines)
 
@@ -88,7 +88,7 @@ def _lines_with_text(at: int, lines: Sequence[bytes]) -> Iterator[tuple[int, byt
 
 
 def _decoder(wanted: Sequence[str]) -> msgspec.json.Decoder[Any]:
-    """Create a decoder of lines that decodes only the wanted values."""
+    """Return a decoder of lines that decodes only the wanted values."""
     fields: list[Any] = [
         (f"f{i}", Any, msgspec.field(name=name, default=None)) for i, name in enumerate(wanted)
     ]
@@ -98,7 +98,10 @@ def _decoder(wanted: Sequence[str]) -> msgspec.json.Decoder[Any]:
 def _regular(
     decoder: msgspec.json.Decoder[Any], at: int, lines: Sequence[bytes], wanted: Sequence[str]
 ) -> Chunk | None:
-    """Decode lines to columns if all of them are regular; otherwise return nothing."""
+    """Decode lines to columns at once; ``None`` if that is not possible.
+
+    All lines must be JSON objects, and no wanted value a list or an object.
+    """
     try:
         found = decoder.decode_lines(b"\n".join(lines))
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -116,7 +119,10 @@ def _regular(
 
 
 def _parse_or_text(line: bytes) -> Any:
-    """The parsed content of a line, or its text where values that are not wanted cannot be parsed."""
+    """Return the parsed content of a line.
+
+    If values that are not wanted cannot be parsed, return its text.
+    """
     try:
         return _decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -124,7 +130,7 @@ def _parse_or_text(line: bytes) -> Any:
 
 
 def _parse(file: InputFile, at: int, line: bytes) -> Any:
-    """Parse a line; ``_BROKEN`` if that fails."""
+    """Return the parsed content of a line, or ``_BROKEN`` if it is not JSON."""
     try:
         return _decode(line)
     except UnicodeDecodeError:
@@ -154,7 +160,7 @@ def _not_utf8(file: InputFile, at: int) -> str:
 
 
 def _chunk(file: InputFile, start: int, lines: Sequence[bytes], wanted: Sequence[str]) -> Chunk:
-    """Decode lines to columns line by line."""
+    """Decode lines to columns, one line at a time. Lines that are not objects become faults."""
     objects: list[tuple[int, dict[str, Any]]] = []
     faults: list[RowFault] = []
     for at, line in _lines_with_text(start, lines):
@@ -180,8 +186,10 @@ def _chunk(file: InputFile, start: int, lines: Sequence[bytes], wanted: Sequence
 
 
 def _column(values: list[Any]) -> tuple[pa.Array, list[int]]:
-    """Convert values to one column, with a mask of lists and objects. Values of several types become text,
-    which every conversion parses."""
+    """Return values as one column, with the indices of lists and objects, which are not values.
+
+    Values of several types become text, which every conversion parses.
+    """
     try:
         column = pa.array(values)
         if not pa.types.is_nested(column.type):

@@ -1,4 +1,4 @@
-"""Parquet files as chunks of columns in the file's own types."""
+"""Reading of Parquet files as chunks of columns in the file's own types."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .tally import Tally
 
 
 def names(file: InputFile) -> list[str]:
-    """The column names, from the footer."""
+    """Return the column names from the footer."""
     return list(form(file).names)
 
 
 def form(file: InputFile) -> pa.Schema:
-    """The columns and their types, from the footer."""
+    """Return the columns and their types from the footer."""
     with open_parquet(file) as table:
         return table.schema_arrow
 
@@ -33,7 +33,7 @@ def form(file: InputFile) -> pa.Schema:
 def open_parquet(
     file: InputFile, *, dictionaries: Sequence[str] = (), footer: pq.FileMetaData | None = None
 ) -> pq.ParquetFile:
-    """Open a Parquet file. Its footer is read unless it is given."""
+    """Open a Parquet file. The footer is read from the file unless ``footer`` is given."""
     try:
         return pq.ParquetFile(
             file.path,
@@ -50,10 +50,10 @@ Encode = Callable[[pa.StringArray], pa.DictionaryArray]
 
 
 class ParquetColumns(NamedTuple):
-    """Which columns and rows of a Parquet file to read.
+    """The columns and rows of a Parquet file to read.
 
-    ``later`` are columns that are read in a second pass, ``where`` selects rows, and ``encode`` makes a
-    dictionary of source names where the file has none.
+    ``later`` are columns for a second pass. ``where`` selects rows. ``encode`` makes a dictionary of source
+    names where the file has none.
     """
 
     wanted: Sequence[str]
@@ -72,7 +72,9 @@ def chunks(
     row_groups: Sequence[int] | None = None,
 ) -> Iterator[Chunk]:
     """Yield the wanted columns of some or all row groups in file order, with ``source`` as a dictionary.
-    Of the columns in ``later`` only rows that are shown are read."""
+
+    Columns in ``later`` are not read, except in rows that are shown as rejected.
+    """
     wanted, source, later, where, encode = columns
     asked = where.columns if where is not None else ()
     first = [name for name in wanted if name not in later]
@@ -100,15 +102,17 @@ def chunks(
 
 
 def _is_spelled(footer: pq.FileMetaData, name: str | None, groups: Iterable[int]) -> bool:
-    """Whether a text column has no dictionary, or its writer gave it up: then each value takes four bytes
-    and its text."""
+    """Whether a text column has no dictionary, or its writer stopped using one.
+
+    Each value then takes four bytes and its text, by which this function recognizes such columns.
+    """
     paths = [footer.schema.column(i).path for i in range(len(footer.schema))]
     chunks = [footer.row_group(group).column(paths.index(name)) for group in groups]
     return sum(c.total_uncompressed_size for c in chunks) > 4 * sum(c.num_values for c in chunks)
 
 
 def _only(rows: Rows, batch: pa.RecordBatch, where: Where) -> tuple[Rows, pa.RecordBatch]:
-    """Select the rows that satisfy a condition."""
+    """Return the rows that satisfy a condition, with their numbers."""
     some = batch.append_column(_AT, pa.array(rows)).filter(where.holds)
     return some.column(_AT).to_numpy(), some
 
@@ -117,7 +121,7 @@ _AT = "@at"
 
 
 def read_rows(file: InputFile, rows: Rows, wanted: Sequence[str]) -> Iterator[tuple[Rows, pa.Table]]:
-    """Read the wanted columns of some rows, row group by row group, each with the indices of its rows."""
+    """Yield the wanted columns of some rows, row group by row group, each with the indices of its rows."""
     with open_parquet(file) as table:
         starts = _starts(table.metadata)
         groups = np.searchsorted(starts, rows, "right") - 1
@@ -129,7 +133,7 @@ def read_rows(file: InputFile, rows: Rows, wanted: Sequence[str]) -> Iterator[tu
 
 
 def _starts(footer: pq.FileMetaData) -> Rows:
-    """The first row of each row group."""
+    """Return the number of the first row of each row group."""
     sizes = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
     return np.concatenate([[0], np.cumsum(sizes[:-1])]).astype(np.int64)
 
@@ -137,7 +141,10 @@ def _starts(footer: pq.FileMetaData) -> Rows:
 def _whole(
     file: InputFile, rows: Rows, wanted: Sequence[str], later: Sequence[str]
 ) -> Callable[[int], Any] | None:
-    """A function that shows a row completely, including columns that have not been read."""
+    """Return a function that shows a row completely, including columns that were left for the second pass.
+
+    Returns ``None`` if no columns were left.
+    """
 
     def show(i: int) -> Any:
         ((_, row),) = read_rows(file, rows[i : i + 1], wanted)

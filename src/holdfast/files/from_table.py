@@ -1,4 +1,4 @@
-"""Tables in memory as chunks: Arrow tables and data frames that convert to them."""
+"""Reading of tables in memory as chunks: Arrow tables, and data frames that convert to them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ def is_table(given: Any) -> bool:
 
 
 def in_memory(given: Any, rank: int) -> InputFile:
-    """Make an input of a table or data frame of pyarrow, pandas, polars, or any library whose data Arrow
-    can import."""
+    """Return a table or data frame as an input.
+
+    It can be one of pyarrow, pandas or polars, or any data that Arrow can import.
+    """
     return InputFile(f"table {rank + 1}", rank, "table", table=_arrow(given))
 
 
@@ -44,7 +46,7 @@ def _arrow(given: Any) -> pa.Table:
 
 
 def names(file: InputFile) -> list[str]:
-    """The column names."""
+    """Return the column names of the table."""
     return list(file.table.column_names)
 
 

@@ -1,4 +1,4 @@
-"""Pair the starts and ends of conditions to intervals."""
+"""Pairing of the starts and ends of conditions to intervals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..model.instant import SECOND, Instant
 
 
 class Interval(NamedTuple):
-    """The interval of a condition; ``end`` is missing while the condition is active.
+    """The interval of a condition. ``end`` is ``None`` while the condition is active.
 
     ``source`` and ``attributes`` are those of the event that started it, and missing if that event is
     unknown.
@@ -29,7 +29,10 @@ class Interval(NamedTuple):
 
     @property
     def duration(self) -> float | None:
-        """Seconds. Missing if the end is before the start, which live arrivals can cause."""
+        """The duration in seconds; ``None`` while the interval is open.
+
+        It is 0 if the end is before the start, which the order of live arrivals can cause.
+        """
         return None if self.end is None else max(0, self.end - self.start) / SECOND
 
     @property
@@ -38,13 +41,13 @@ class Interval(NamedTuple):
 
 
 class Pairing:
-    """Pairs each start with its end."""
+    """Pairs each start of a condition with its end, in each scope."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, str | None], Interval] = {}
 
     def pair(self, notifications: Iterable[Notification]) -> list[Interval]:
-        """The intervals that these notifications end, in the order of their ends."""
+        """Return the intervals that these notifications end, in the order of their ends."""
         found: list[Interval] = []
         for notification in map(_final, notifications):
             key = notification.subscription, notification.scope
@@ -69,12 +72,12 @@ class Pairing:
         return found
 
     def still_open(self) -> list[Interval]:
-        """The intervals without an end, by (start, subscription, scope)."""
+        """Return the intervals without an end, sorted by start, subscription and scope."""
         return sorted(self._open.values(), key=lambda i: (i.start, i.subscription, i.scope or ""))
 
 
 def _final(notification: Notification) -> Notification:
-    """Refuse a notification that takes something back: its interval may have been handed out already."""
+    """Return the notification. Refuse a retraction, because its interval may have been returned already."""
     if notification.status in TAKES_BACK.values():
         raise UsageError(
             f"'{notification.subscription}' has corrected what it told: take what stands of it, "

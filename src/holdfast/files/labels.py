@@ -1,4 +1,4 @@
-"""Labels: the true intervals of a condition, recorded by people."""
+"""Labels: the true intervals of a condition, recorded by people, as a reference for advice."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ COLUMNS = ("scope", "start", "end")
 
 
 def read_labels(path: Path, zone: tzinfo = UTC) -> dict[str | None, list[tuple[Instant, Instant]]]:
-    """Read the intervals of each scope from a CSV file. Without a column ``scope`` they are for all
-    scopes."""
+    """Read the intervals of each scope from a CSV file.
+
+    Without a column ``scope`` they apply to all scopes.
+    """
     found: dict[str | None, list[tuple[Instant, Instant]]] = {}
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

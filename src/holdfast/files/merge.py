@@ -1,4 +1,4 @@
-"""Merge batches of several topics, each in order, to one history."""
+"""Merging of batches of several topics to one history; each topic must be in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Topic = TypeVar("Topic")
 def merge_by_time(
     streams: Mapping[Topic, Iterator[pa.RecordBatch]],
 ) -> Iterator[tuple[Topic, pa.RecordBatch, Instant]]:
-    """Yield the batches by time, each with its topic and the watermark after it."""
+    """Yield the batches of all topics by time, each with its topic and the watermark after it."""
     first = {topic: next(stream, None) for topic, stream in streams.items()}
     heads = {topic: batch for topic, batch in first.items() if batch is not None}
     last = BEGINNING
@@ -33,7 +33,10 @@ def merge_by_time(
 def interleave(
     streams: Mapping[Topic, Iterator[pa.RecordBatch]],
 ) -> Iterator[tuple[Topic, pa.RecordBatch]]:
-    """Yield the batches split such that no row comes before an earlier row of another topic."""
+    """Yield the batches of all topics by time.
+
+    Batches are divided such that no row comes before an earlier row of another topic.
+    """
     heads = {topic: batch for topic, stream in streams.items() if (batch := next(stream, None)) is not None}
     while heads:
         topic = min(heads, key=lambda name: int(times(heads[name])[0]))

@@ -1,8 +1,8 @@
-"""Which parts of the input are closed: no event of the rest falls between their first and last event.
+"""The plan of which parts of the input are closed: no other event falls between their first and last event.
 
 Only the footers of Parquet files are read. Row groups that overlap in time belong to one part. Row groups
-that touch belong to one part too, or to two parts that note the instant they share. A file without time
-statistics (CSV, JSON lines, no statistics in the footer, times as text) may overlap everything, so that all
+that touch belong to one part too, or to two parts that record the instant they share. A file without time
+statistics (CSV, JSON lines, no statistics in the footer, times as text) may overlap every other file, so all
 input is one part.
 """
 
@@ -30,7 +30,7 @@ _SWING = 3 * HOUR  # no clock change is larger
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A file, or some of its row groups; ``row_groups is None`` is the whole file."""
+    """A file, or some of its row groups. ``row_groups`` is ``None`` for the whole file."""
 
     file: InputFile
     row_groups: tuple[int, ...] | None = None
@@ -38,8 +38,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Pieces whose events lie between ``start`` and ``end``. ``rows`` is missing where only reading would
-    tell. ``shared`` are the ends at which other parts may have events too."""
+    """Files and row groups whose events lie between ``start`` and ``end``.
+
+    ``rows`` is ``None`` if the number is unknown before reading. ``shared`` are the ends at which other parts
+    may have events too.
+    """
 
     pieces: tuple[Piece, ...]
     rows: int | None
@@ -66,7 +69,10 @@ SMALL = 1 << 20
 
 
 def closed_parts(files: Iterable[InputFile], reading: Reading, small: int = SMALL) -> list[Part]:
-    """Parts that are disjoint in time, in order of time; neighbours are joined up to ``small`` rows."""
+    """Return parts that are disjoint in time, in order of time.
+
+    Neighbours are joined up to ``small`` rows.
+    """
     spans = sorted((span for file in files for span in _spans(file, reading)), key=lambda span: span.start)
     parts: list[list[_TimeSpan]] = []
     latest_end, rows = BEGINNING, 0
@@ -82,13 +88,13 @@ def closed_parts(files: Iterable[InputFile], reading: Reading, small: int = SMAL
 
 
 def latest_in(file: InputFile, reading: Reading) -> Instant | None:
-    """The largest time in the footer of a file, or nothing."""
+    """Return the largest time in the footer of a file, or ``None`` if the footer does not have it."""
     latest = max((span.end for span in _spans(file, reading)), default=BEGINNING)
     return None if latest == NEVER else latest
 
 
 def touching_parts(files: Iterable[InputFile], reading: Reading) -> list[Part]:
-    """The smallest parts that share at most an instant with one another, in order of time."""
+    """Return the smallest parts that share at most an instant with one another, in order of time."""
     spans = sorted((span for file in files for span in _spans(file, reading)), key=lambda span: span.start)
     parts: list[list[_TimeSpan]] = []
     latest_end = BEGINNING
@@ -102,13 +108,16 @@ def touching_parts(files: Iterable[InputFile], reading: Reading) -> list[Part]:
 
 
 def with_shared(parts: Sequence[Part]) -> list[Part]:
-    """Note in touching parts, in order of time, the instants that they share with their neighbours."""
+    """Return touching parts with the instants that they share with their neighbours.
+
+    The parts must be in order of time.
+    """
     ends = {a.end for a, b in pairwise(parts) if a.end == b.start}
     return [replace(part, shared=tuple(ends & {part.start, part.end})) for part in parts]
 
 
 def join_parts(parts: Sequence[Part]) -> Part:
-    """Join adjacent parts to one, with its pieces in order of time."""
+    """Join adjacent parts to one part, with its pieces in order of time."""
     pieces: list[Piece] = []
     for piece in (piece for part in parts for piece in part.pieces):
         last = pieces[-1] if pieces else None
@@ -127,7 +136,7 @@ def join_parts(parts: Sequence[Part]) -> Part:
 
 
 def shares(parts: Sequence[Part], rows: int) -> list[Part]:
-    """Join adjacent parts to parts of about ``rows`` rows."""
+    """Join adjacent parts to parts of about ``rows`` rows each."""
     joining: list[list[Part]] = []
     done = 0
     for part in parts:
@@ -144,7 +153,7 @@ def _follows(first: Piece, second: Piece) -> bool:
 
 
 def split(part: Part, count: int) -> list[Part]:
-    """Split a part into at most ``count`` parts, by row groups or files."""
+    """Divide a part into at most ``count`` parts, by row groups or files."""
     units = [
         Piece(piece.file, None if group is None else (group,))
         for piece in part.pieces
@@ -193,7 +202,7 @@ def _spans(file: InputFile, reading: Reading) -> list[_TimeSpan]:
 
 
 def _range(group: pq.RowGroupMetaData, column: int | None, clock: _Clock | None) -> tuple[Instant, Instant]:
-    """The first and last time in a row group, or all of time."""
+    """Return the first and the last time in a row group, or all of time if they are unknown."""
     if clock is None:
         return BEGINNING, NEVER
     statistics = group.column(column).statistics
@@ -204,7 +213,10 @@ def _range(group: pq.RowGroupMetaData, column: int | None, clock: _Clock | None)
 
 
 def _clock(footer: pq.FileMetaData, column: int, reading: Reading) -> _Clock | None:
-    """How to convert the stored numbers to microseconds, and their zone; nothing if they are not times."""
+    """Return how to convert the stored numbers of a column to microseconds, and their zone.
+
+    Returns ``None`` if the numbers are not times.
+    """
     stored = footer.schema.column(column)
     if stored.physical_type != "INT64":
         return None
@@ -218,8 +230,10 @@ def _clock(footer: pq.FileMetaData, column: int, reading: Reading) -> _Clock | N
 
 
 def in_utc(first: int, last: int, zone: tzinfo) -> tuple[Instant, Instant]:
-    """Convert a range in local time to a range of instants that contains it. Near a change of the clock a
-    later local time can be an earlier instant."""
+    """Return a range of instants that contains a range of local times.
+
+    Near a change of the clock a later local time can be an earlier instant, so the range can be wider.
+    """
     local = np.clip(np.array([first, first + _SWING, last - _SWING, last]), -(2**61), 2**61)
     start, after, before, end = (int(i) for i in to_utc(local, zone) - local)
     return (

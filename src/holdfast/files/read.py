@@ -1,6 +1,6 @@
-"""Read files as batches of events, in file order, whatever the format.
+"""Reading of files as batches of events, in file order, for all formats.
 
-Bad rows are rejected with a reason. A file that is not what it claims to be is an error.
+Unusable rows are rejected with a reason. A file that is not in the format of its name is an error.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def read(
     """Yield the file's events in file order, as batches of one topic each.
 
     Columns are those of ``model.batch.schema``; ``source`` is dictionary-encoded. ``row_groups`` restricts a
-    Parquet file. With ``decisive`` the batches may lack other columns, which ``rest.completed`` reads for the
-    rows that are kept. ``encode`` is for source names of which a Parquet file has no dictionary.
+    Parquet file. With ``decisive`` the batches may lack other columns, which ``rest.read_missing_columns``
+    adds to the rows that remain. ``encode`` makes a dictionary of source names where a Parquet file has none.
     """
     sheet = _sheet(file, reading)
     if sheet is None:
@@ -64,7 +64,7 @@ def read(
 
 
 def inspect(file: InputFile, reading: Reading) -> list[str]:
-    """The file's columns. Raises now if the whole file cannot be used."""
+    """Return the file's columns. Raises an error now if the whole file cannot be used."""
     sheet = _sheet(file, reading)
     if sheet is None:
         return []
@@ -79,7 +79,7 @@ def inspect(file: InputFile, reading: Reading) -> list[str]:
 
 
 def _sheet(file: InputFile, reading: Reading) -> Sheet | None:
-    """Find where the columns are; nothing for a text file without a line."""
+    """Return a file with its layout, or ``None`` for a text file without a line."""
     names = _NAMES[file.format](file)
     if not names and file.format != "parquet":
         return None
@@ -87,8 +87,10 @@ def _sheet(file: InputFile, reading: Reading) -> Sheet | None:
 
 
 class _Portion(NamedTuple):
-    """Which part of a file to read: row groups, rows or bytes at a time, columns to read later, and how to
-    encode source names."""
+    """The portion of a file to read: row groups, rows or bytes at a time, columns to read later.
+
+    ``encode`` makes a dictionary of source names.
+    """
 
     row_groups: Sequence[int] | None
     chunk_rows: int
@@ -140,7 +142,10 @@ def _first_group(file: InputFile) -> list[int]:
 
 
 def _require_sense(sheet: Sheet, chunk: Chunk, sample: Tally) -> None:
-    """Raise if all of the first rows are bad for the same reason."""
+    """Raise an error if all of the first rows are rejected for the same reason.
+
+    The options for reading are then probably wrong.
+    """
     enough = 1 if sheet.file.is_typed else _TELLING
     if sample.used or sample.other_topics or len(sample.rejected) != 1:
         return

@@ -1,4 +1,4 @@
-"""Options of reading tables, and the layout of a file: which of its columns contain what."""
+"""Options for reading tables, and the layout of a file: the meaning of its columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIXED = ("time", "source", "topic", "sequence", "place", *AXES)
 
 
 class Where(NamedTuple):
-    """An Arrow expression on the rows of a file, and the columns that it needs."""
+    """A condition on the rows of a file as an Arrow expression, and the columns that it needs."""
 
     columns: tuple[str, ...]
     holds: Any
@@ -30,9 +30,9 @@ class Where(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """Options of reading.
+    """Options for reading files.
 
-    ``rename`` maps our names to those of the file; ``time`` can map to several columns joined by ``+``
+    ``rename`` maps Holdfast's names to those of the file. ``time`` can map to several columns joined by ``+``
     (``time=Date+Time``), whose texts are joined with a blank. ``zone`` is for times without a zone.
     ``time_format`` is for text (``strptime``). ``time_unit`` is for times that are numbers since 1970, which
     are refused without it. ``topic`` is for rows and files without a topic.
@@ -68,11 +68,11 @@ class Reading:
         return {topic.name: topic for topic in self.topics}
 
     def theirs(self, ours: str) -> str:
-        """The file's name of a column."""
+        """Return the file's name of a column."""
         return self.rename.get(ours, ours)
 
     def default(self, file: InputFile) -> Topic | None:
-        """The topic of a file's rows without a topic."""
+        """Return the topic of a file's rows that do not name one, or ``None`` if it is ambiguous."""
         name = file.topic or self.topic
         if name is not None:
             return self.by_name[name]
@@ -80,7 +80,7 @@ class Reading:
 
 
 def parse_zone(name: str) -> tzinfo:
-    """Find a time zone by name."""
+    """Return the time zone with a name such as ``Europe/London``."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
@@ -88,7 +88,7 @@ def parse_zone(name: str) -> tzinfo:
 
 
 def parse_rename(text: str) -> dict[str, str]:
-    """Parse ``--map``: pairs ours=theirs, separated by commas.
+    """Parse ``--map``: pairs of Holdfast's name and the file's name, separated by commas.
 
     >>> parse_rename("time=ts, source=room")
     {'time': 'ts', 'source': 'room'}
@@ -106,7 +106,10 @@ def parse_rename(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns of one file contain what, by the file's names."""
+    """The meaning of the columns of one file, by the file's names.
+
+    ``None`` stands for a column that the file lacks.
+    """
 
     time: tuple[str, ...]
     source: str
@@ -122,11 +125,11 @@ class Layout:
     """In a wide file, the columns that contain the readings of a sensor each."""
 
     def topics(self, reading: Reading) -> Sequence[Topic]:
-        """The topics that the file's rows can have."""
+        """Return the topics that the file's rows can have."""
         return reading.topics if self.topic is not None else [self.default] if self.default else []
 
     def columns_to_read(self, reading: Reading) -> list[str]:
-        """The columns of the file to read, each once."""
+        """Return the columns of the file to read, each once."""
         columns = [*self.time, self.source, self.topic, self.sequence, self.place, *self.axes]
         if self.sensors:
             return list(dict.fromkeys(c for c in (*columns, *self.sensors) if c in self.names))
@@ -137,7 +140,7 @@ class Layout:
 
 
 class Sheet(NamedTuple):
-    """A file, its layout, and the options to read it with."""
+    """A file with its layout and the options to read it."""
 
     file: InputFile
     layout: Layout
@@ -145,10 +148,10 @@ class Sheet(NamedTuple):
 
 
 def lay_out(file: InputFile, names: Sequence[str], reading: Reading, *, open_ended: bool = False) -> Layout:
-    """Find our columns among a file's. A missing column is a usage error with a suggestion.
+    """Find Holdfast's columns among those of a file. A missing column is a usage error with a suggestion.
 
-    The attributes are those of the file's topic. Where a column contains the topic, those of a topic are
-    checked when its first row comes (``require_attributes``).
+    The attributes are those of the file's topic. If a column contains the topic, ``require_attributes``
+    checks the attributes of a topic when its first row arrives.
     """
     default = reading.default(file)
     if reading.wide and default is not None:
@@ -180,8 +183,10 @@ def lay_out(file: InputFile, names: Sequence[str], reading: Reading, *, open_end
 
 
 def _lay_out_wide(file: InputFile, names: Sequence[str], reading: Reading, topic: Topic) -> Layout:
-    """The layout of a file with a column for each sensor: every column that is neither the time nor
-    mapped."""
+    """Return the layout of a file with a column for each sensor.
+
+    Every column that is neither the time nor mapped is a sensor.
+    """
     if len(topic.attributes) != 1:
         raise UsageError(
             f"--wide: a cell is one value, and topic '{topic.name}' has {len(topic.attributes)} attributes; "
@@ -210,7 +215,7 @@ SENSOR = "source"
 
 
 def require_attributes(file: InputFile, topic: Topic, names: Sequence[str], reading: Reading) -> None:
-    """Raise unless every attribute of the topic has a column."""
+    """Raise ``UsageError`` unless every attribute of the topic has a column."""
     for attribute in topic.attributes:
         _require_column(file, attribute.name, names, reading, of=topic.name)
 

@@ -1,8 +1,8 @@
-"""Read Parquet in two passes: first the columns that decide which rows are kept, then the other columns of
-those rows.
+"""Reading of Parquet files in two passes.
 
-A column is left for the second pass only if each of its values can be used, because unusable rows must be
-found in the first.
+The first pass reads the columns of predicates, the second the other columns of relevant rows. A column is
+left for the second pass only if each of its values can be used, because unusable rows must be found in the
+first pass.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ALWAYS_USABLE = {
 
 
 def columns_for_later(file: InputFile, layout: Layout, reading: Reading, decisive: Decisive) -> list[str]:
-    """The columns, by the file's names, that are not decisive and have no unusable values."""
+    """Return the columns, by the file's names, that are not decisive and have no unusable values."""
     if file.format != "parquet" or layout.sensors:
         return []
     topics = layout.topics(reading)
@@ -52,7 +52,7 @@ def columns_for_later(file: InputFile, layout: Layout, reading: Reading, decisiv
 def read_missing_columns(
     batch: pa.RecordBatch, topic: Topic, files: Iterable[InputFile], reading: Reading, decisive: Decisive
 ) -> pa.RecordBatch:
-    """Add the columns of the second pass to a batch; ``files`` are those its rows came from."""
+    """Return a batch with the columns of the second pass. ``files`` are the files that its rows came from."""
     if ROW not in batch.schema.names:
         return batch
     places = batch.column(ROW)
@@ -84,8 +84,10 @@ def _rest(
     reading: Reading,
     decisive: Decisive,
 ) -> Iterator[pa.Table]:
-    """Read the missing columns of rows of a file, row group by row group, with the rows of the batch they
-    belong to."""
+    """Yield the missing columns of rows of a file, row group by row group.
+
+    Each table also has the numbers of the rows of the batch that it belongs to.
+    """
     layout = lay_out(file, from_parquet.names(file), reading)
     later = set(columns_for_later(file, layout, reading, decisive))
     wanted = [column for column in _columns(topic, layout, reading) if column[1] in later]
@@ -95,7 +97,10 @@ def _rest(
 
 
 def _columns(topic: Topic, layout: Layout, reading: Reading) -> list[tuple[str, str, Kind]]:
-    """The columns of a topic's events beyond time, source and sequence: our name, the file's, the kind."""
+    """Return the columns of a topic's events beyond time, source and sequence.
+
+    A column is given by Holdfast's name, the file's name, and its kind.
+    """
     found: list[tuple[str, str, Kind]] = [(a.name, reading.theirs(a.name), a.kind) for a in topic.attributes]
     found += [(axis, theirs, "float") for axis, theirs in zip(AXES, layout.axes, strict=False)]
     if layout.place is not None:

@@ -1,7 +1,7 @@
-"""Sort any number of rows by (time, source, sequence).
+"""Sorting of any number of rows by (time, source, sequence), in memory or on disk.
 
 Up to a third of the budget is sorted in memory. Beyond that, sorted runs are written to a private folder and
-merged block by block: the smallest last key of the loaded blocks is a cut, and all rows up to it are final.
+merged block by block. The smallest last key of the loaded blocks is a cut, and all rows up to it are final.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ _LARGEST_RUN = 1 << 30  # text columns count their bytes with 32 bits
 
 
 class Sorter:
-    """Takes batches in any order and returns their rows in order; equal keys keep their order.
+    """Accepts batches in any order and returns their rows sorted. Rows with equal keys keep their order.
 
     Batches can differ in their optional columns. ``source`` is returned dictionary-encoded, other text plain.
-    ``budget_bytes`` bounds the memory of the rows, including their sorted copies.
+    ``budget_bytes`` bounds the memory of the rows, including their sorted copies. Call ``close`` to remove
+    the files.
     """
 
     def __init__(self, budget_bytes: int, scratch: Path | None = None) -> None:
@@ -59,7 +60,10 @@ class Sorter:
         self.close()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add the rows of a batch."""
+        """Add the rows of a batch.
+
+        Writes a sorted run to disk when the rows in memory exceed their share of the budget.
+        """
         if not len(batch):
             return
         batch = _encode_source(batch)
@@ -69,7 +73,7 @@ class Sorter:
             self._spill()
 
     def drain(self) -> Iterator[pa.RecordBatch]:
-        """Yield all rows in order, in batches of bounded size; afterwards the sorter is empty."""
+        """Yield all rows in order, in batches of bounded size. Afterwards the sorter is empty."""
         if not self._runs:
             held, self._held, self._held_bytes = self._held, [], 0
             yield from _in_order(held, BATCH_ROWS)
@@ -87,7 +91,7 @@ class Sorter:
         self.close()
 
     def close(self) -> None:
-        """Drop all rows, also those on disk."""
+        """Drop all rows and remove the files on disk."""
         self._held, self._held_bytes, self._runs = [], 0, []
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -119,7 +123,7 @@ class Sorter:
 
 
 def order(batch: pa.RecordBatch) -> Indices | None:
-    """The indices that sort a batch, or nothing if it is sorted."""
+    """Return the indices that sort a batch, or ``None`` if it is sorted."""
     times = instants(batch)
     if _is_ordered(batch, times):
         return None
@@ -153,14 +157,14 @@ def _is_ordered(batch: pa.RecordBatch, times: Indices) -> bool:
 
 
 def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Sort a batch unless it is sorted."""
+    """Return a batch sorted by (time, source, sequence), with ``source`` dictionary-encoded."""
     batch = _encode_source(batch)
     indices = order(batch)
     return batch if indices is None else batch.take(pa.array(indices))
 
 
 def _ranks(source: pa.DictionaryArray) -> Indices:
-    """The rank of each row's source among all sources, by code point."""
+    """Return the rank of each row's source among all sources, by code point."""
     by_name = pc.sort_indices(source.dictionary).to_numpy()
     names = source.dictionary.take(pa.array(by_name))
     rank = np.empty(len(by_name), np.int64)
@@ -174,7 +178,7 @@ def _ranks(source: pa.DictionaryArray) -> Indices:
 
 
 def _in_order(held: list[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of batches in order, a number at a time. Empties the list, to free its memory."""
+    """Yield the rows of batches in order, ``rows`` at a time. Empties the list, to free its memory."""
     if not held:
         return
     if _follow_one_another(held):
@@ -193,14 +197,14 @@ def _in_order(held: list[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]
 
 
 def _follow_one_another(batches: Sequence[pa.RecordBatch]) -> bool:
-    """Whether each batch is sorted, later than the one before, and of the same columns."""
+    """Whether each batch is sorted, later than the batch before, and of the same columns."""
     return all(
         a.schema.equals(b.schema) and instants(a)[-1] < instants(b)[0] for a, b in pairwise(batches)
     ) and all(order(batch) is None for batch in batches)
 
 
 def _encode_source(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Dictionary-encode ``source`` and decode all other columns."""
+    """Return a batch with ``source`` dictionary-encoded and all other columns decoded."""
     columns = [
         _as_source(column) if name == "source" else plain(column)
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
@@ -215,7 +219,7 @@ def _as_source(column: pa.Array) -> pa.DictionaryArray:
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Decode the dictionaries of a batch, so that a block of it is no larger than its rows."""
+    """Return a batch with its dictionaries decoded, so that a block of it is no larger than its rows."""
     columns = [plain(column) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
@@ -229,7 +233,7 @@ def _blocks(batch: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
 
 
 class _SortedRun:
-    """A sorted run on disk, with one loaded block and the next one ready."""
+    """A sorted run on disk, with one loaded block and the next one read ahead."""
 
     def __init__(self, path: Path, block_bytes: int) -> None:
         self._block_bytes = block_bytes
@@ -241,7 +245,7 @@ class _SortedRun:
         self.advance()
 
     def advance(self) -> None:
-        """Load the next block; at the end there is none."""
+        """Load the next block. At the end of the run, ``block`` becomes ``None``."""
         self.block, self._next = self._next, self._load()
         self.at = 0
 
@@ -266,7 +270,7 @@ class _SortedRun:
         return time, self.block.column("source")[i].as_py(), self.block.column("sequence")[i].as_py()
 
     def take(self, cut: Key | None, side: Callable[..., int]) -> pa.RecordBatch | None:
-        """The rows of the block up to a cut."""
+        """Remove and return the rows of the block up to a cut, or ``None`` if there are none."""
         if self.block is None:
             return None
         end = len(self.block)
@@ -280,8 +284,10 @@ class _SortedRun:
 
 
 def merge(paths: Sequence[Path], size: int) -> Iterator[pa.RecordBatch]:
-    """Merge sorted runs; of equal keys those of an earlier run come first. ``size`` bounds the bytes of
-    the loaded blocks; as many again are ready."""
+    """Merge sorted runs and yield their rows in order. Of equal keys, those of an earlier run come first.
+
+    ``size`` bounds the bytes of the loaded blocks; as many bytes again are read ahead.
+    """
     runs = [_SortedRun(path, max(1, size // len(paths))) for path in paths]
     schema = pa.unify_schemas([run.schema for run in runs])
     collected: list[pa.RecordBatch] = []
@@ -298,7 +304,7 @@ def merge(paths: Sequence[Path], size: int) -> Iterator[pa.RecordBatch]:
 
 
 def _final(runs: Sequence[_SortedRun], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows that no later block can precede, in order."""
+    """Yield the rows that no later block can precede, in order."""
     bounds = [
         (run.key(len(run.block) - 1), i)
         for i, run in enumerate(runs)
@@ -312,7 +318,7 @@ def _final(runs: Sequence[_SortedRun], schema: pa.Schema) -> Iterator[pa.RecordB
 
 
 def _pad(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Add the missing columns of a schema to a batch, with missing values."""
+    """Return a batch with all columns of a schema. Added columns have missing values."""
     if batch.schema.equals(schema):
         return batch
     columns = [

@@ -1,4 +1,4 @@
-"""Write rows to CSV, Parquet or an Arrow table."""
+"""Writers of rows to CSV, Parquet or an Arrow table."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ROWS = 1 << 16
 
 
 class Table(Protocol):
-    """Takes rows of cells in the order of its columns."""
+    """The protocol of table writers: they accept rows of cells in the order of their columns."""
 
     def write(self, rows: Sequence[Sequence[Cell]]) -> None: ...
     def finish(self) -> None: ...
@@ -56,7 +56,7 @@ class Table(Protocol):
 def attribute_columns(
     topics: Sequence[Topic], fixed: Mapping[str, ColumnKind]
 ) -> dict[str, tuple[str, ColumnKind]]:
-    """For each attribute of any topic its column and kind.
+    """Return the column and kind of each attribute of any topic, by attribute name.
 
     A name with two kinds becomes text. An attribute with the name of a fixed column is written to
     ``attributes.NAME``.
@@ -71,7 +71,7 @@ def attribute_columns(
 
 
 class CsvTable:
-    """Writes a header and a line for each row; a missing value is an empty field."""
+    """Writes CSV: a header, then a line for each row. A missing value is an empty field."""
 
     def __init__(self, file: IO[bytes], columns: Mapping[str, ColumnKind]) -> None:
         self._file = file
@@ -107,7 +107,7 @@ def _field(cell: Cell) -> Cell:
 
 
 class ParquetTable:
-    """Writes typed columns in row groups of bounded size."""
+    """Writes Parquet: typed columns in row groups of bounded size."""
 
     def __init__(self, file: IO[bytes], columns: Mapping[str, ColumnKind]) -> None:
         self._kinds, self._schema = list(columns.values()), _schema(columns)
@@ -124,7 +124,7 @@ class ParquetTable:
         self._writer.close()
 
     def abandon(self) -> None:
-        """Close the file without completing it."""
+        """Close the file without completing it, after an error."""
         with suppress(OSError, pa.ArrowException):
             self._writer.close()
 
@@ -135,7 +135,7 @@ class ParquetTable:
 
 
 class ArrowTable:
-    """Collects typed columns in memory."""
+    """Collects rows as typed columns in memory."""
 
     def __init__(self, columns: Mapping[str, ColumnKind]) -> None:
         self._kinds, self._schema = list(columns.values()), _schema(columns)
@@ -143,7 +143,7 @@ class ArrowTable:
 
     @property
     def table(self) -> pa.Table:
-        """The rows written so far."""
+        """The rows that were written, as an Arrow table."""
         return pa.Table.from_batches(self._batches, self._schema)
 
     def write(self, rows: Sequence[Sequence[Cell]]) -> None:

@@ -1,4 +1,4 @@
-"""Counters of a reading, and the rejected rows with their reasons."""
+"""Counters of what was read, and the rejected rows with their reasons."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _TEXT_KEPT = 10_000
 
 @dataclass(slots=True)
 class Tally:
-    """Counters of a reading.
+    """Counters of what was read.
 
-    ``rows`` counts every row read, also rejected ones. ``twice`` and ``never`` count times that occur twice,
-    or never, on the local clock.
+    ``rows`` counts every row, also rejected ones. ``twice`` counts local times that occur twice where clocks
+    are set back, and ``never`` those that do not exist where clocks are set forward.
     """
 
     rows: int = 0
@@ -33,16 +33,16 @@ class Tally:
 
     @property
     def used(self) -> int:
-        """Rows that became events."""
+        """The number of rows that became events."""
         return self.rows - self.rejected.total() - self.other_topics.total()
 
     def other(self, topic: str, rows: int) -> None:
-        """Count rows of a topic that is not declared; only the first hundred names are counted separately."""
+        """Count rows of a topic that is not declared. Only the first hundred names are counted separately."""
         known = topic in self.other_topics or len(self.other_topics) < _NAMES_KEPT
         self.other_topics[topic if known else "…"] += rows
 
     def add(self, other: Tally) -> None:
-        """Add the counts of another tally."""
+        """Add the counts of another tally to this one."""
         self.rows += other.rows
         self.bytes += other.bytes
         self.twice += other.twice
@@ -55,9 +55,9 @@ class Tally:
 class Rejects:
     """Writes rejected rows as JSON lines ``{"file", "row", "reason", "data"}``.
 
-    ``row`` counts data rows from 1 (in JSON lines it is the line). Without a path rows are only counted. With
-    ``strict`` the first one is an error. Like every output, the file appears when the run is complete; it is
-    empty if nothing was rejected.
+    ``row`` counts data rows from 1; in JSON lines it is the line. Without a path, rows are only counted. With
+    ``strict`` the first rejected row is an error. Like every output, the file appears when the run is
+    complete. It is empty if nothing was rejected.
     """
 
     def __init__(self, path: str | None = None, *, strict: bool = False) -> None:
@@ -72,7 +72,7 @@ class Rejects:
         return self._whole is not None
 
     def write(self, file: InputFile, row: int, reason: str, data: Any) -> None:
-        """Reject one row."""
+        """Reject one row: count it, and write it if there is a path. Raises an error if ``strict`` is set."""
         if self.first is None:
             self.first = f"{file.path}, row {row}: {reason}\n    {_line(data)[:300]}"
         if self.strict:
@@ -93,7 +93,7 @@ class Rejects:
 
 
 def shorten(data: Any) -> Any:
-    """The content of a row, cut to the length that is written."""
+    """Return the content of a row, cut to the length that is written."""
     return data[:_TEXT_KEPT] if isinstance(data, str) else data
 
 

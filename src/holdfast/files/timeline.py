@@ -1,4 +1,4 @@
-"""Intervals as a chart in the terminal: a bar for each condition and scope, and its longest interval."""
+"""A chart of intervals in the terminal: a bar for each condition and scope, and its longest interval."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class TimeAxis(NamedTuple):
-    """The time axis: where it starts, the step between marks, and the format of the marks."""
+    """The time axis of a chart.
+
+    It has a start, the step between marks in microseconds, the characters per step, and the format of the
+    marks.
+    """
 
     start: Instant
     step: Duration
@@ -29,20 +33,20 @@ class TimeAxis(NamedTuple):
 
     @property
     def length(self) -> Duration:
-        """The duration of a whole bar."""
+        """The duration of the whole axis in microseconds."""
         return self.step * WIDTH // self.columns
 
     def column(self, at: Instant) -> int:
-        """The column of an instant; the last column for what is later."""
+        """Return the character column of an instant. Later instants are in the last column."""
         return min((at - self.start) * WIDTH // self.length, WIDTH - 1)
 
     def marks(self) -> str:
-        """The line of marks above the bars."""
+        """Return the line of marks above the bars."""
         starts = range(self.start, self.start + self.length, self.step)
         return "".join(_format_time(at, self.form).ljust(self.columns) for at in starts)
 
     def clock(self, at: Instant) -> str:
-        """An instant as text, as exact as the bars."""
+        """Return an instant as text, with the precision of the bars."""
         if self.length > DAY:
             return _format_time(at, "%Y-%m-%d" if self.step >= 30 * DAY else "%m-%d %H:%M")
         return _format_time(at, "%H:%M" if self.step >= MINUTE else "%H:%M:%S")
@@ -60,7 +64,7 @@ _STEPS = (
 
 
 def axis(first: Instant, last: Instant) -> TimeAxis:
-    """The shortest axis with round marks from one instant to another.
+    """Return the shortest axis with round marks from one instant to another.
 
     >>> axis(0, 24 * HOUR - 1).marks()
     '00   03   06   09   12   15   18   21   '
@@ -70,8 +74,10 @@ def axis(first: Instant, last: Instant) -> TimeAxis:
 
 
 def chart(intervals: Sequence[Interval], *, until: Instant | None = None, now: str = "open") -> Iterator[str]:
-    """Draw intervals line by line, by condition and scope, at least up to ``until``. ``now`` is the end of
-    open intervals."""
+    """Yield the lines of a chart of intervals, by condition and scope.
+
+    The axis reaches at least to ``until``. ``now`` is the text for the end of open intervals.
+    """
     if not intervals:
         yield "Nothing held."
         return
@@ -83,7 +89,10 @@ def chart(intervals: Sequence[Interval], *, until: Instant | None = None, now: s
 
 
 def bars(intervals: Iterable[Interval], scale: TimeAxis, order: Sequence[str], now: str) -> Iterator[str]:
-    """Draw the marks, and a bar for each condition and scope."""
+    """Yield the line of marks, then a bar for each condition and scope.
+
+    ``order`` lists the names of conditions.
+    """
     found: dict[tuple[str, str], list[Interval]] = {}
     for one in intervals:
         found.setdefault((one.subscription, one.scope or ""), []).append(one)
@@ -107,7 +116,7 @@ def _bar(intervals: Sequence[Interval], scale: TimeAxis) -> str:
 
 
 def _words(intervals: Sequence[Interval], scale: TimeAxis, now: str) -> str:
-    """The longest interval, and how many there are."""
+    """Return the longest interval and the number of intervals as text."""
     if all(one.end == one.start for one in intervals):
         return f"{len(intervals)} reading{'s' * (len(intervals) != 1)}"
     whole = scale.start + scale.length
@@ -123,7 +132,7 @@ def _format_time(at: Instant, form: str) -> str:
 
 
 class TimelineText:
-    """Collects intervals and draws them when they are complete."""
+    """An output format: collects intervals and draws the chart when they are complete."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

@@ -1,8 +1,8 @@
-"""Convert times of files to instants: microseconds, UTC.
+"""Conversion of times in files to instants: microseconds in UTC.
 
 A time without a zone is in the zone of the reading. Where clocks are set back, a time that occurs twice is
-the earlier one; where they are set forward, a time that does not exist is read with the offset before the
-change (like ``fold=0`` in Python). Both are counted. Finer times are cut to the microsecond, floats are
+the earlier one. Where clocks are set forward, a time that does not exist is read with the offset before the
+change (like ``fold=0`` in Python). Both are counted. Finer times are cut to the microsecond; floats are
 rounded to the nearest.
 """
 
@@ -35,12 +35,14 @@ _UTC_WORD = re.compile(r"\s*(?:[Zz]|UTC|GMT)$")
 
 
 class NeedsUnit(Exception):
-    """The times are numbers without a unit."""
+    """Raised when times are numbers and no unit is given."""
 
 
 class ParsedTimes(NamedTuple):
-    """A column as instants, the mask of rows that are not times, and how many are local times that occur
-    twice or never."""
+    """A column as instants, and the mask of rows that are not times.
+
+    ``twice`` and ``never`` count local times that occur twice or never.
+    """
 
     instants: pa.Array
     bad: Mask
@@ -49,7 +51,7 @@ class ParsedTimes(NamedTuple):
 
 
 def _together(some: Sequence[ParsedTimes]) -> ParsedTimes:
-    """Merge columns of which each row has a value in at most one."""
+    """Merge columns of which at most one has a value in each row."""
     return ParsedTimes(
         pc.coalesce(*(one.instants for one in some)),
         np.logical_or.reduce([one.bad for one in some]),
@@ -59,7 +61,10 @@ def _together(some: Sequence[ParsedTimes]) -> ParsedTimes:
 
 
 def to_instants(column: pa.Array, reading: Reading) -> ParsedTimes:
-    """Convert a column to instants. Integers, floats and text that is a number need ``time_unit``."""
+    """Convert a column to instants. Integers, floats and text that is a number need ``time_unit``.
+
+    Raises ``NeedsUnit`` without it.
+    """
     column = decode(column)
     kind = column.type
     if pa.types.is_null(kind):
@@ -92,7 +97,7 @@ def _of_timestamps(column: pa.Array, zone: tzinfo) -> ParsedTimes:
 
 
 def _has_dates(column: pa.Array) -> bool:
-    """Whether every time of the column is in the range of the calendar."""
+    """Whether every time of the column is in the range of the calendar, the years 1 to 9999."""
     ends = pc.min_max(column.view(pa.int64()))
     return not len(column) or bool(ends["min"].as_py() >= EARLIEST and ends["max"].as_py() <= LATEST)
 
@@ -117,7 +122,7 @@ def _ticks(column: pa.Array) -> tuple[Instants, Mask]:
 
 
 def _to_micros(ticks: Instants, per_second: int) -> tuple[Instants, Mask]:
-    """Convert ticks to whole microseconds, floored, with a mask of those outside the calendar."""
+    """Convert ticks to whole microseconds, floored. Return them with a mask of those outside the calendar."""
     if per_second > SECOND:
         micros = ticks // (per_second // SECOND)
         return micros, (micros < EARLIEST) | (micros > LATEST)
@@ -132,15 +137,15 @@ def _instants(micros: Instants, valid: Mask, out: Mask) -> ParsedTimes:
 
 
 def to_utc(local: Instants, zone: tzinfo) -> Instants:
-    """Convert local microseconds of a zone to instants."""
+    """Convert local times of a zone, in microseconds, to instants."""
     return local - _offsets_and_shifts(local, zone)[:, 0]
 
 
 def _offsets_and_shifts(local: Instants, zone: tzinfo) -> Instants:
-    """The offset of each local time, and the shift of a clock change at that time: negative where the time
-    occurs twice, positive where it never does.
+    """Return the offset of each local time, and the shift of a clock change at that time.
 
-    The zone is queried once per hour of local time, and for each time in an hour with a change.
+    The shift is negative where the time occurs twice, and positive where it never does. The zone is queried
+    once per hour of local time, and for each time in an hour with a change.
     """
     if zone is UTC or not len(local):
         return np.zeros((len(local), 2), np.int64)
@@ -162,7 +167,7 @@ def _offset_and_shift(local: int, zone: tzinfo) -> tuple[int, int]:
 
 
 def _unclear(shifts: Instants) -> tuple[int, int]:
-    """How many local times occur twice, and how many never."""
+    """Return how many local times occur twice, and how many never."""
     return int(np.count_nonzero(shifts < 0)), int(np.count_nonzero(shifts > 0))
 
 
@@ -178,7 +183,7 @@ def _of_text(text: pa.Array, reading: Reading) -> ParsedTimes:
 
 
 def _of_numbers_in_text(text: pa.Array, reading: Reading) -> ParsedTimes:
-    """Text that is a number counts since 1970; other text is parsed as if no unit were given."""
+    """Convert text that is a number since 1970. Other text is parsed as if no unit were given."""
     assert reading.time_unit is not None
     whole, not_whole = convert(text, "int")
     if not not_whole.any():
@@ -194,7 +199,7 @@ def _of_numbers_in_text(text: pa.Array, reading: Reading) -> ParsedTimes:
 
 
 def _of_iso(text: pa.Array, reading: Reading) -> ParsedTimes:
-    """Parse ISO 8601, whole columns at a time while they have the form of their first value."""
+    """Parse ISO 8601. A whole column is parsed at once while its texts have the form of the first one."""
     first = pc.index(pc.is_valid(text), True).as_py()
     if first < 0:
         return ParsedTimes(pa.nulls(len(text), TIME), no_rows(text))
@@ -215,7 +220,7 @@ def _of_iso(text: pa.Array, reading: Reading) -> ParsedTimes:
 
 
 def _one_by_one(text: pa.Array, reading: Reading) -> ParsedTimes:
-    """Parse each distinct text once."""
+    """Parse each distinct text of a column once."""
     coded = text.dictionary_encode()
     moments = [_moment(word, reading) for word in coded.dictionary.to_pylist()]
     found = [None if parsed is None else _instant(parsed, reading.zone) for parsed in moments]
@@ -227,7 +232,7 @@ def _one_by_one(text: pa.Array, reading: Reading) -> ParsedTimes:
 
 
 def _moment(word: str, reading: Reading) -> datetime | None:
-    """Parse a text to an instant, or nothing."""
+    """Parse a text to a date and time, or return ``None`` if it is none."""
     if reading.time_format is None:
         if _ISO.fullmatch(word) is None:
             return None

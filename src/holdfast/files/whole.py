@@ -1,4 +1,4 @@
-"""Write a file that appears when it is complete, or not at all."""
+"""Files that appear when they are complete, or not at all."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ SUFFIX = ".part"
 
 
 class WholeFile:
-    """Writes ``PATH.part`` and renames it to ``PATH`` at the end; an exception removes it.
+    """Writes ``PATH.part`` and renames it to ``PATH`` at the end. An exception removes it.
 
-    An existing file stays as it is until then. Devices and pipes are written directly.
+    Until then an existing file is not changed. Devices and pipes are written directly.
     """
 
     def __init__(self, path: str) -> None:
@@ -44,7 +44,7 @@ class WholeFile:
             self.discard()
 
     def keep(self) -> None:
-        """Complete the file: rename it to its name."""
+        """Complete the file: rename the partial file to its final name."""
         try:
             self.file.close()
         except OSError:
@@ -54,7 +54,7 @@ class WholeFile:
             os.replace(self.part, self.path)
 
     def discard(self) -> None:
-        """Remove the partial file."""
+        """Remove the partial file. An existing file with the final name is not changed."""
         try:
             self.file.close()
         finally:

@@ -1,4 +1,4 @@
-"""Files with a column for each sensor: a row has a reading of every sensor whose cell is not empty."""
+"""Files with a column for each sensor. A row has a reading of every sensor whose cell is not empty."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from .reading import SENSOR, Sheet
 
 
 def split_by_sensor(chunk: Chunk, sheet: Sheet) -> Chunk:
-    """Convert a wide chunk to one with a row for each cell that is not empty: the sensor, its value, and
-    the rest of the row."""
+    """Convert a wide chunk to a chunk with a row for each cell that is not empty.
+
+    Such a row has the sensor as its source, the value of the cell, and the other columns of the wide row.
+    """
     layout, attribute = sheet.layout, sheet.layout.topics(sheet.reading)[0].attributes[0]
     cells = [decode(chunk.columns[name]) for name in layout.sensors]
     rows_of_sensors = [np.flatnonzero(_is_filled(cell)) for cell in cells]
@@ -36,7 +38,7 @@ def split_by_sensor(chunk: Chunk, sheet: Sheet) -> Chunk:
 
 
 def _is_filled(cell: pa.Array) -> np.ndarray:
-    """The mask of cells that are not empty."""
+    """Return the mask of cells that are not empty."""
     if is_text(cell.type):
         words = pc.ascii_lower(pc.utf8_trim_whitespace(cell))
         return truths(pc.invert(pc.is_in(words, pa.array((*MISSING, None)))))
@@ -46,7 +48,7 @@ def _is_filled(cell: pa.Array) -> np.ndarray:
 
 
 def _join_cells(sheet: Sheet, cells: list[pa.Array]) -> pa.Array:
-    """The cells of all sensors in one column."""
+    """Return the cells of all sensors in one column."""
     types = {cell.type for cell in cells if not pa.types.is_null(cell.type)}
     if not types:
         return pa.nulls(0)

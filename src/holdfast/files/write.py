@@ -1,8 +1,9 @@
-"""Notifications as JSON lines, CSV or Parquet: each event, or each interval from start to end.
+"""Writers of notifications as JSON lines, CSV or Parquet: each event, or each interval from start to end.
 
 A file appears when it is complete, or not at all. JSON is UTF-8, with a blank after ``:`` and ``,`` as
-``json.dumps`` writes it. NaN is null; infinity, which JSON does not have, is the text ``"inf"`` or ``"-inf"``
-(which the reader accepts).
+``json.dumps`` writes it. NaN is null. Infinity, which JSON does not have, is the text ``"inf"`` or
+``"-inf"``, which the reader accepts. To add a format, write a class with the methods of
+``NotificationFormat``.
 """
 
 from __future__ import annotations
@@ -47,8 +48,11 @@ FORMS: tuple[Form, ...] = ("events", "intervals", "timeline")
 
 
 class NotificationFormat(Protocol):
-    """An output format. `Writer` calls ``events`` or ``intervals`` any number of times, then ``finish``,
-    or ``abandon`` after an error."""
+    """The protocol of output formats.
+
+    `Writer` calls ``events`` or ``intervals`` any number of times, then ``finish``, or ``abandon`` after an
+    error.
+    """
 
     def events(self, notifications: Sequence[Notification]) -> None: ...
     def intervals(self, intervals: Sequence[Interval]) -> None: ...
@@ -57,13 +61,14 @@ class NotificationFormat(Protocol):
 
 
 class Writer:
-    """Writes notifications in the order given. Leaving the context completes the file."""
+    """Writes notifications in the given order. Leaving the context completes the file."""
 
     def __init__(self, sink: NotificationFormat, form: Form, whole: WholeFile | None) -> None:
         self._sink, self._whole = sink, whole
         self._pairing = None if form == "events" else Pairing()
 
     def write(self, notifications: Sequence[Notification]) -> None:
+        """Write notifications, or the intervals that they end."""
         if self._pairing is None:
             self._sink.events(notifications)
         else:
@@ -97,7 +102,7 @@ class Writer:
 def open_writer(
     path: str, format: OutputFormat = "jsonl", form: Form = "events", topics: Sequence[Topic] = ()
 ) -> Writer:
-    """Open a writer to a file, or with ``-`` to standard output."""
+    """Open a writer to a file, or to standard output if the path is ``-``."""
     _require(format, FORMATS, "--format")
     _require(form, FORMS, "--as")
     if path == "-" and format == "parquet":
@@ -129,14 +134,14 @@ def _sink(file: IO[bytes], format: OutputFormat, form: Form, topics: Sequence[To
 
 
 def _columns(form: Form, topics: Sequence[Topic]) -> tuple[dict[str, ColumnKind], list[str]]:
-    """The columns of a table, and the attributes among them, which come last."""
+    """Return the columns of a table, and the attributes among them, which come last."""
     fixed = EVENT_COLUMNS if form == "events" else INTERVAL_COLUMNS
     attributes = attribute_columns(topics, fixed)
     return {**fixed, **dict(attributes.values())}, list(attributes)
 
 
 def to_arrow(notifications: Iterable[Notification], form: Form, topics: Sequence[Topic]) -> pa.Table:
-    """The Arrow table with the content of the Parquet file that would be written."""
+    """Return an Arrow table with the content of the Parquet file that would be written."""
     _require(form, FORMS[:2], "form")
     columns, attributes = _columns(form, topics)
     table = ArrowTable(columns)
@@ -147,7 +152,7 @@ def to_arrow(notifications: Iterable[Notification], form: Form, topics: Sequence
 
 
 def in_lists(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Split items into lists of ``size``."""
+    """Yield items in lists of ``size``; the last list can be shorter."""
     rest = iter(items)
     while some := list(islice(rest, size)):
         yield some
@@ -157,7 +162,7 @@ def in_lists(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 class JsonLines:
-    """Writes one JSON object per line."""
+    """An output format with one JSON object per line."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -176,8 +181,10 @@ class JsonLines:
 
 
 def event_line(notification: Notification, id: str | None = None) -> str:
-    """Format a notification as a line of JSON: the same as ``Notification.to_json``, but faster. A caller
-    that has computed the id passes it."""
+    """Return a notification as a line of JSON, equal to ``Notification.to_json`` but faster.
+
+    A caller that has computed the id passes it.
+    """
     event = notification.event
     return (
         f'{{"id": "{id or notification.id}", "subscription": {quoted(notification.subscription)}, '
@@ -193,7 +200,7 @@ _UNKNOWN = '"known": false, '
 
 
 def interval_line(interval: Interval) -> str:
-    """Format an interval as a line of JSON."""
+    """Return an interval as a line of JSON."""
     return (
         f'{{"subscription": {quoted(interval.subscription)}, "scope": {_text(interval.scope)}, '
         f'"start": {_time(interval.start)}, "end": {_time(interval.end)}, '
@@ -243,7 +250,7 @@ def _value(value: Value) -> str:
 
 
 class TableFormat:
-    """Writes one row for each event or interval, with one column for each attribute."""
+    """An output format with one row for each event or interval, and one column for each attribute."""
 
     def __init__(self, table: Table, attributes: Sequence[str]) -> None:
         self._table, self._attributes = table, attributes
@@ -271,7 +278,7 @@ def _event_cells(n: Notification) -> tuple[Cell, ...]:
 
 
 def location_text(place: str | None, location: Sequence[float] | None) -> str | None:
-    """The location of an event in one cell: its coordinates, else its place."""
+    """Return the location of an event as the text of one cell: its coordinates, else its place."""
     return place if location is None else _location(None, location)
 
 

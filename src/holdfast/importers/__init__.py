@@ -1,2 +1,5 @@
-"""Translate alerting rules of other systems to definitions, with a note for each part that has no
-equivalent."""
+"""Translation of alerting rules of other systems to definitions.
+
+A note reports each part that has no equivalent. To add a system, write a module with a function ``translate``
+and list it in the command ``import``.
+"""

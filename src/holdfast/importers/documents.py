@@ -1,4 +1,4 @@
-"""YAML documents whose mappings know the line of each key."""
+"""YAML documents whose mappings store the line of each key."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..errors import UsageError
 
 
 class Mapped(dict[str, Any]):
-    """A mapping with its line, and the lines of its keys."""
+    """A mapping that stores its own line and the lines of its keys."""
 
     line: int
     lines: dict[str, int]
 
 
 def as_list(found: Any) -> list[Any]:
-    """The value if it is a list, else an empty list."""
+    """Return a value if it is a list, else an empty list."""
     return found if isinstance(found, list) else []
 
 
@@ -37,7 +37,7 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 
 def documents(text: str) -> Iterator[Any]:
-    """Parse the documents of a file."""
+    """Yield the YAML documents in a text. Raises an error with the line if the syntax is wrong."""
     try:
         yield from yaml.load_all(text, _Loader)
     except yaml.YAMLError as error:

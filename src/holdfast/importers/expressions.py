@@ -1,4 +1,4 @@
-"""Parse expressions of PromQL and Zabbix, as far as they compare one series at a time.
+"""Parsing of PromQL and Zabbix expressions that compare one series at a time.
 
 One small parser reads both to `QuerySeries` in arithmetic, comparisons, ``and`` and ``or``.
 """
@@ -26,8 +26,10 @@ _SUFFIX = {
 
 @dataclass(frozen=True)
 class QuerySeries:
-    """A time series in an expression: its topic, conditions on its attributes, and a function over a
-    window."""
+    """A time series in an expression.
+
+    It has a topic, conditions on its attributes, and a function over a window.
+    """
 
     topic: str
     where: tuple[str, ...] = ()
@@ -37,8 +39,10 @@ class QuerySeries:
 
 @dataclass
 class ExpressionParser:
-    """A recursive-descent parser of one expression. ``series`` parses a series at an offset of the text
-    and returns where it ends."""
+    """A recursive-descent parser of one expression.
+
+    ``series`` parses a series at an offset of the text, and returns it with the offset after it.
+    """
 
     text: str
     series: Callable[[str, int], tuple[QuerySeries | str, int] | None]
@@ -49,7 +53,7 @@ class ExpressionParser:
         self.found: list[QuerySeries] = []
 
     def expression(self) -> str:
-        """Parse the whole text to an expression in which A, B, … stand for the series."""
+        """Parse the whole text. Return an expression in which A, B, … stand for the series."""
         made = self._disjunction()
         if self.text[self.at :].strip():
             raise Untranslatable(f"'{self.text[self.at :].strip()[:40]}' has no like here")

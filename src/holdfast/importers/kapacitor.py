@@ -1,4 +1,7 @@
-"""Translate alerts of Kapacitor's TICKscripts: levels with their reset expressions, durations, deadmen."""
+"""Translation of alerts in Kapacitor's TICKscripts.
+
+It covers levels with their reset expressions, durations, and deadmen.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ class ScriptCall(NamedTuple):
 
 @dataclass
 class Alert:
-    """What the nodes before an alert have specified."""
+    """An alert under translation, with the settings of the nodes before it."""
 
     into: Translation
     variables: dict[str, str]
@@ -52,7 +55,7 @@ class Alert:
 
 
 def translate(text: str, name: str = "alert") -> Translation:
-    """Translate the alerts of a script; a script with syntax errors has none."""
+    """Translate the alerts of a script. A script with syntax errors gives only a note."""
     into = Translation()
     try:
         _translate(into, text, name)
@@ -89,7 +92,7 @@ def _translate(into: Translation, text: str, name: str) -> None:
 
 
 def _literals(script: str) -> Iterator[tuple[str, str]]:
-    """Variables that are values or predicates."""
+    """Yield the variables of a script that are values or predicates."""
     for found in _VAR.finditer(script):
         rest = script[found.end() :]
         if re.match(r"(stream|batch)\b|\w+\s*\n?\s*[|@]", rest):
@@ -101,7 +104,7 @@ def _literals(script: str) -> Iterator[tuple[str, str]]:
 def _pipelines(
     script: str, variables: dict[str, str], chains: dict[str, list[ScriptCall]]
 ) -> Iterator[tuple[str | None, str | None, list[ScriptCall]]]:
-    """Yield each pipeline: its variable, its offset, and its nodes from the first on."""
+    """Yield each pipeline: its variable, its start, and its nodes from the first on."""
     for found in re.finditer(r"(?m)^[ \t]*(?:var\s+(\w+)\s*=\s*)?(\w+)(?=\s*[|@])", script):
         variable, start = found[1], found[2]
         if start in variables:
@@ -113,7 +116,7 @@ def _pipelines(
 
 
 def _calls(script: str, at: int) -> list[ScriptCall]:
-    """The nodes of the pipeline at an offset, with their properties."""
+    """Return the nodes of the pipeline at an offset, with their properties."""
     found: list[ScriptCall] = []
     while match := re.compile(r"\s*([|.@])\s*(\w+)\s*\(").match(script, at):
         end = _closing(script, match.end())
@@ -124,7 +127,7 @@ def _calls(script: str, at: int) -> list[ScriptCall]:
 
 
 def _closing(script: str, at: int) -> int:
-    """The offset of the parenthesis that closes the one before ``at``."""
+    """Return the offset of the parenthesis that closes the one before ``at``."""
     depth = 1
     while at < len(script):
         if string := _STRING.match(script, at):
@@ -169,7 +172,7 @@ def _alert(into: Translation, name: str, calls: list[ScriptCall], at: int, varia
 
 
 def _before(known: Alert, node: str, call: ScriptCall) -> None:
-    """Apply a node before the alert."""
+    """Apply the settings of a node before the alert."""
     variables = known.variables
     match node, call.name:
         case "batch", _:
@@ -224,7 +227,7 @@ def _add_levels(known: Alert, properties: dict[str, ScriptCall]) -> None:
 
 
 def _left_out(word: str, call: ScriptCall) -> str | None:
-    """The note for a property that is not translated."""
+    """Return the note for a property that is not translated, or ``None``."""
     if word in _TOLD:
         return f".{word}() is left to the sink that tells people"
     if word == "flapping":
@@ -236,7 +239,7 @@ def _left_out(word: str, call: ScriptCall) -> str | None:
 
 
 class Rung(NamedTuple):
-    """One level: its enter and exit predicates, and the minimum duration of the first."""
+    """One level of an alert: its enter and exit predicates, and the minimum duration of its entrance."""
 
     level: str
     enter: str
@@ -245,7 +248,7 @@ class Rung(NamedTuple):
 
 
 def _thresholds(known: Alert, enter: str, leave: str | None) -> tuple[str, str, str]:
-    """The enter predicate, the exit predicate, and the minimum duration of a level."""
+    """Return the enter predicate, the exit predicate, and the minimum duration of a level."""
     if known.held is None:
         return enter, leave or f"!({enter})", ""
     text, unit, called = known.held
@@ -300,7 +303,7 @@ def _value(text: str, variables: dict[str, str]) -> str:
 
 
 def _predicate(known: Alert, text: str) -> str:
-    """Translate a lambda; the fields that it names become attributes."""
+    """Translate a lambda. The fields that it names become attributes."""
     into, topic, variables = known.into, known.topic, known.variables
     text = _value(text, variables).removeprefix("lambda:").strip()
     if found := re.search(r"[=!]~", text):

@@ -1,4 +1,4 @@
-"""Translate alerting rules of Prometheus: ``expr``, ``for``, ``keep_firing_for``."""
+"""Translation of Prometheus alerting rules: ``expr``, ``for``, ``keep_firing_for``."""
 
 from __future__ import annotations
 
@@ -61,12 +61,16 @@ def _length(rule: Mapped, word: str) -> str | None:
 
 
 class _Selectors:
-    """Parses selectors, and functions over a range of them."""
+    """A parser of selectors, and of functions over a range of them."""
 
     def __init__(self, into: Translation) -> None:
         self._into = into
 
     def read(self, text: str, at: int) -> tuple[QuerySeries | str, int] | None:
+        """Parse a series at an offset.
+
+        Return it with the offset after it, or ``None`` if there is no series.
+        """
         found = _NAME.match(text, at)
         if found is None:
             return None

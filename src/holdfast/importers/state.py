@@ -1,5 +1,7 @@
-"""Translate a comparison of series to a state: a plain one for the latest value of one series, else a
-component."""
+"""Translation of a comparison of series to a state.
+
+The latest value of one series becomes a plain state, anything else a component.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,10 @@ from .translation import Translation, Untranslatable, with_names
 
 @dataclass(frozen=True)
 class TranslatedRule:
-    """A rule to translate: its enter predicate, its exit predicate if it differs, its series, and the
-    minimum durations."""
+    """A rule to translate: its predicates, its series, and the minimum durations.
+
+    ``exit`` may be ``None``.
+    """
 
     name: str
     enter: str
@@ -26,7 +30,7 @@ class TranslatedRule:
 
 
 def state(into: Translation, line: int, rule: TranslatedRule) -> None:
-    """Add the state of a rule to the translation."""
+    """Add the state of a rule to a translation. Raises ``Untranslatable`` if it has no equivalent."""
     if not rule.series:
         raise Untranslatable("it looks at no series")
     if len(rule.series) > 26:
@@ -49,7 +53,7 @@ def _plain(into: Translation, line: int, rule: TranslatedRule) -> None:
 
 
 def _predicates(rule: TranslatedRule, names: dict[str, str]) -> list[str]:
-    """The enter and exit predicates, with the series renamed."""
+    """Return the enter and exit predicates, with the series renamed."""
     return [show(with_names(text, names)) for text in (rule.enter, rule.exit or f"!({rule.enter})")]
 
 
@@ -58,7 +62,10 @@ def _durations(rule: TranslatedRule) -> list[str]:
 
 
 def _component(into: Translation, line: int, rule: TranslatedRule) -> None:
-    """Translate several series, or functions over windows: each is a query, and all have the same source."""
+    """Add a component for several series or functions over windows.
+
+    Each is a query; all have the same source.
+    """
     if any(series.where for series in rule.series):
         raise Untranslatable("a function over some of a topic's readings has no like here: give them a topic")
     queries = {chr(ord("A") + i): _query(series) for i, series in enumerate(rule.series)}

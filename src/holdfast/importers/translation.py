@@ -1,4 +1,4 @@
-"""The result of translating a rule file: statements, and notes on what was left out, with lines."""
+"""The result of translating a rule file: statements, and notes on parts without equivalent."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from ..model.topic import Attribute, Kind, Topic
 
 
 class Untranslatable(Exception):
-    """A rule, or part of one, has no equivalent; the message says why."""
+    """Raised when a rule or part of it has no equivalent. The message states the reason."""
 
 
 @dataclass(frozen=True)
 class TranslationNote:
-    """What was left out or changed, and in which line."""
+    """A note on a part of a rule that was left out or changed, with its line."""
 
     line: int
     rule: str
     message: str
 
     def format(self, path: str) -> str:
-        """The note as a compiler would print it."""
+        """Return the note in the format of compiler messages."""
         return f"{path}:{self.line}: {self.rule}: {self.message}"
 
 
 @dataclass
 class Translation:
-    """Statements in the order of the rules, and notes."""
+    """The statements in the order of the rules, and the notes."""
 
     statements: list[Statement] = field(default_factory=list)
     notes: list[TranslationNote] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Translation:
     translated: int = 0
 
     def attribute(self, topic: str, name: str, kind: Kind = "float") -> str:
-        """Declare an attribute of a topic, and return the names of both as the language can write them."""
+        """Declare an attribute of a topic, and return its name."""
         known = self.topics.setdefault(topic, {})
         if name not in ("source", "place"):
             known[name] = kind
@@ -54,7 +54,7 @@ class Translation:
         self.notes.append(TranslationNote(line, rule, message))
 
     def add(self, line: int, rule: str, text: str) -> None:
-        """Add a statement if it is valid together with the others; otherwise add a note."""
+        """Add a statement if it is valid together with the others. Otherwise add a note."""
         try:
             made = parse(text).statements
             check(App([*self._topics(), *self.statements, *made]))
@@ -71,7 +71,7 @@ class Translation:
         ]
 
     def text(self) -> str:
-        """The definition, without topics that no statement uses."""
+        """Return the text of the definition, without topics that no statement uses."""
         used = {getattr(one, "topic", None) for one in self.statements}
         reported = "".join(show(one) + "\n" for one in self.statements)
         topics = [one for one in self._topics() if one.topic.name in used or one.topic.name in reported]
@@ -79,13 +79,13 @@ class Translation:
 
 
 def valid_name(text: str) -> str:
-    """A valid name as similar as possible to a text."""
+    """Return a valid name that is as similar as possible to a text."""
     name = re.sub(r"\W+", "_", text).strip("_") or "rule"
     return f"_{name}" if name[0].isdigit() else name
 
 
 def with_names(text: str, known: dict[str, str]) -> Expression:
-    """Replace some names in an expression."""
+    """Parse an expression and replace some of its names."""
     return _rename(parse_expression(text), known)
 
 
@@ -108,7 +108,7 @@ _SECONDS = {
 
 
 def duration(text: str) -> str:
-    """Translate a duration such as ``1h30m``; a bare number is in seconds."""
+    """Translate a duration such as ``1h30m``. A bare number is in seconds."""
     text = text.strip()
     if re.fullmatch(r"\d+(\.\d+)?", text):
         return f"{text} s"

@@ -1,4 +1,4 @@
-"""Translate triggers of Zabbix from templates exported in YAML or JSON: problem and recovery expressions."""
+"""Translation of Zabbix triggers, with problem and recovery expressions, from templates in YAML or JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MACRO = re.compile(r"\{\$[^{}]+\}")
 
 
 def translate(text: str) -> Translation:
-    """Translate the triggers of a template."""
+    """Translate the triggers of an exported template."""
     into = Translation()
     for document in documents(text):
         macros = {str(one["macro"]): str(one.get("value", "")) for one in _all(document, "macro")}
@@ -89,7 +89,7 @@ def _condition(
 
 
 def _expand_macros(into: Translation, trigger: Mapped, word: str, macros: dict[str, str]) -> str:
-    """An expression with its macros replaced by their values."""
+    """Return an expression of a trigger with its macros replaced by their values."""
     text = str(trigger.get(word, ""))
     if "{#" in text:
         raise Untranslatable("a prototype stands for triggers that a discovery finds; use 'per' and a table")
@@ -114,12 +114,16 @@ def _dependencies(into: Translation, trigger: Mapped, known: dict[str, str]) -> 
 
 
 class _Calls:
-    """Parses functions of items; all must be of one host."""
+    """A parser of functions of items. All items must be of one host."""
 
     def __init__(self) -> None:
         self._host: str | None = None
 
     def read(self, text: str, at: int) -> tuple[QuerySeries | str, int] | None:
+        """Parse a function at an offset.
+
+        Return it with the offset after it, or ``None`` if there is no function.
+        """
         if found := _CALL.match(text, at):
             function, host, key, rest = found[1], found[2], found[3], found[4].lstrip(",").strip()
         elif found := _OLD.match(text, at):

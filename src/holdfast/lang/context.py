@@ -1,4 +1,4 @@
-"""The names that are declared when the conditions of a definition are checked."""
+"""The declared names that the checks of a definition's conditions use."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ S = TypeVar("S", bound=Statement)
 
 @dataclass(frozen=True)
 class Context:
-    """The names that statements may use: statements, topics, parameters, regions, tables, conditions checked
-    before, and the folder in which files are searched. Warnings also use the cases.
+    """The names that statements may use, and the folder in which files are searched.
+
+    The names are those of statements, topics, parameters, regions, tables and conditions checked before.
+    Warnings also use the test cases.
     """
 
     statements: Sequence[Statement]
@@ -34,12 +36,12 @@ class Context:
     cases: Sequence[Case] = ()
 
     def all(self, kind: type[S]) -> list[S]:
-        """The statements of a class, in the order of the text."""
+        """Return the statements of a class, in the order of the text."""
         return [statement for statement in self.statements if isinstance(statement, kind)]
 
 
 def topic_named(name: str, topics: Sequence[Topic], at: Place | None) -> Topic:
-    """The declared topic of that name."""
+    """Return the declared topic with a name. Raises ``DefinitionError`` with a hint if there is none."""
     by_name = {topic.name: topic for topic in topics}
     if name not in by_name:
         has = f"declared: {', '.join(by_name)}" if by_name else "none is declared"

@@ -1,4 +1,4 @@
-"""Explanations of syntax errors in correlations."""
+"""Explanations of syntax errors in correlations, for ``mistakes``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _AS_IN = "As in: ambient_temp in [-5, 2]  wind_speed >= 8"
 
 
 def mistake(fault: SyntaxFault) -> DefinitionError | None:
-    """The explanation of a typical mistake in a correlation; ``None`` if it is none."""
+    """Return the explanation of a typical mistake in a correlation; ``None`` for any other error."""
     words = _OPENING.findall(_TEXT.sub(" ", fault.before))
     if not words or words[-1] != "correlate":
         return None
@@ -49,7 +49,7 @@ def mistake(fault: SyntaxFault) -> DefinitionError | None:
 
 
 def _no_relation(fault: SyntaxFault) -> DefinitionError:
-    """The error for a word that is no relation between two conditions."""
+    """Return the error for a word that is no relation between two conditions."""
     found = f", not '{fault.found}'" if fault.found else ""
     others = [word for word in ALLEN if word != fault.found]  # the word is valid, but in another position
     near = did_you_mean(fault.found, others) if fault.found else None
@@ -58,7 +58,7 @@ def _no_relation(fault: SyntaxFault) -> DefinitionError:
 
 
 def _no_filter(fault: SyntaxFault) -> DefinitionError | None:
-    """The error for a word that starts neither a filter nor another clause."""
+    """Return the error for a word that starts neither a filter nor another clause."""
     word = _WORD.match(fault.rest)
     if word is None:
         if "$END" in fault.expected:

@@ -38,7 +38,7 @@ Operand = Any  # an Expr, a number, a text or a truth value
 
 
 class Expr:
-    """An expression under construction; ``op`` is the operation that it builds."""
+    """An expression under construction. ``op`` is the operation that it builds."""
 
     __slots__ = ("op",)
     __hash__ = None  # type: ignore[assignment]
@@ -110,7 +110,7 @@ class Expr:
         return Expr(Not(self.op))
 
     def between(self, low: Operand, high: Operand) -> Expr:
-        """``self in [low, high]``, both ends included."""
+        """Build ``self in [low, high]``, with both ends included."""
         return Expr(Between(self.op, operand(low), operand(high)))
 
     def __bool__(self) -> NoReturn:
@@ -133,7 +133,7 @@ def _compute(sign: ArithmeticSign, left: Operand, right: Operand) -> Expr:
 
 
 def operand(value: Operand) -> Expression:
-    """Convert a Python value to an operation."""
+    """Return a Python value or expression as an operation."""
     match value:
         case Expr():
             return value.op
@@ -149,7 +149,7 @@ def operand(value: Operand) -> Expression:
 
 
 def predicate(value: Operand) -> Expression:
-    """Convert an expression or a text to the operation of a predicate."""
+    """Return an expression or a text as the operation of a predicate."""
     if isinstance(value, str):
         from .grammar import parse_expression
 
@@ -158,7 +158,7 @@ def predicate(value: Operand) -> Expression:
 
 
 def without_places(op: Expression) -> Expression:
-    """Remove the places in the text from an operation."""
+    """Return an operation without the places of its parts in the text."""
     changes: dict[str, Any] = {
         f.name: without_places(part)
         for f in fields(op)
@@ -168,7 +168,7 @@ def without_places(op: Expression) -> Expression:
 
 
 def quantity(value: float | int, unit: str) -> Expr:
-    """Build a literal with a unit: ``quantity(25, "°C")``."""
+    """Return a literal with a unit: ``quantity(25, "°C")``."""
     if unit not in UNITS:
         raise UsageError(f"unknown unit '{unit}'. {nearest(unit) or ''}".rstrip())
     number = operand(value)
@@ -178,7 +178,7 @@ def quantity(value: float | int, unit: str) -> Expr:
 
 
 class TopicHandle:
-    """A declared topic; its attributes are expressions: ``temp.value``, ``temp["value"]``."""
+    """A declared topic. Its attributes are expressions: ``temp.value``, ``temp["value"]``."""
 
     __slots__ = ("_topic",)
 
@@ -205,7 +205,7 @@ class TopicHandle:
 
 
 class TableHandle:
-    """A declared table; its columns are expressions: ``limits.high``, ``limits["high"]``."""
+    """A declared table. Its columns are expressions: ``limits.high``, ``limits["high"]``."""
 
     __slots__ = ("_columns", "_name")
 
@@ -229,12 +229,12 @@ class TableHandle:
 
 
 def name_of(topic: TopicHandle | str) -> str:
-    """The name of a topic, given by its handle or its name."""
+    """Return the name of a topic, given by its handle or its name."""
     return topic if isinstance(topic, str) else topic._topic.name
 
 
 def require_name(name: str, what: str) -> str:
-    """Check that a name can stand in a definition, and return it."""
+    """Return a name. Raises ``UsageError`` if it cannot be a name in a definition."""
     if not is_name(name):
         raise UsageError(
             f"'{name}' cannot be the name of a {what}: a name is made of letters, digits and '_', "

@@ -1,4 +1,8 @@
-"""The parser of the language, generated from ``holdfast.lark`` and cached on disk."""
+"""The parser of the language, generated from ``holdfast.lark`` and cached on disk.
+
+To change the syntax, edit ``holdfast.lark`` and the function in ``tree`` or ``nodes`` that reads the changed
+rule.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +35,13 @@ T = TypeVar("T")
 
 @cache
 def keywords() -> list[str]:
-    """The keywords of the language, for editors."""
+    """Return the keywords of the language, for editors."""
     found = re.findall(r"([a-z]{2,}(?:\|[a-z]+)*)\)?\(\?[!=]", _grammar())
     return sorted({word for words in found for word in words.split("|")})
 
 
 def parse_expression(text: str) -> Expression:
-    """Parse an expression."""
+    """Parse the text of an expression. Raises ``DefinitionError`` for a syntax error."""
     return read(text, None, "expression", expression)
 
 
@@ -47,24 +51,28 @@ def parse_levels(text: str) -> Levels:
 
 
 def parse_duration(text: str) -> Duration:
-    """Parse a duration such as ``30 s``; returns microseconds."""
+    """Parse a duration such as ``30 s`` and return it in microseconds."""
     return read(text, None, "duration", duration)
 
 
 def parse_length(text: str) -> float:
-    """Parse a length such as ``500 m``; returns metres."""
+    """Parse a length such as ``500 m`` and return it in metres."""
     return read(text, None, "coordinate", coordinate_of)
 
 
 @cache
 def _grammar() -> str:
-    """The grammar with the names of aggregate functions; those of units are missing."""
+    """Return the text of the grammar with the names of aggregate functions.
+
+    The names of units are still missing.
+    """
     grammar = files(__package__).joinpath("holdfast.lark").read_text(encoding="utf-8")
     return grammar.replace("<FUNCTIONS>", "|".join(AGGREGATES))
 
 
 @cache
 def parser() -> Lark:
+    """Return the parser. Its tables are loaded from the cache, or generated and stored there."""
     from lark import Lark
 
     units = "|".join(re.escape(name).replace("/", r"\/") for name in sorted(UNITS, key=len, reverse=True))
@@ -86,7 +94,7 @@ def parser() -> Lark:
 
 
 def _keep(parser: Lark, path: Path) -> None:
-    """Store the tables of a parser: completely, or not at all if there is no space."""
+    """Store the tables of a parser in a file. Without space on the disk there is no file."""
     part = path.with_name(f"{path.name}-{os.getpid()}.part")
     try:
         with part.open("wb") as file:
@@ -98,8 +106,10 @@ def _keep(parser: Lark, path: Path) -> None:
 
 
 def _tables(grammar: str) -> Path | None:
-    """The file for the parser's tables, because generating them takes longer than parsing most definitions.
-    It lies in a folder that only this user can write; ``None`` if there is no such folder.
+    """Return the path for the parser's tables, or ``None`` if no folder is suitable.
+
+    Generating the tables takes longer than parsing most definitions. Only this user may write the folder,
+    because the file is trusted.
     """
     from lark import __version__
 
@@ -117,6 +127,10 @@ def _tables(grammar: str) -> Path | None:
 
 
 def read(text: str, file: str | None, start: str, build: Callable[[Node], T]) -> T:
+    """Parse a text from the rule ``start``, and build the result from the tree.
+
+    Errors have their place in the text.
+    """
     from lark.exceptions import UnexpectedInput
 
     from .mistakes import explain

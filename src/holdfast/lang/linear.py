@@ -1,4 +1,7 @@
-"""Comparisons that are linear in one attribute, as ranges of that attribute."""
+"""Comparisons that are linear in one attribute, as ranges of that attribute.
+
+Checks find contradictions with them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ EXACT = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """``factor * name + constant``; ``size`` bounds the numbers from which the sum was computed."""
+    """The linear form ``factor * name + constant``. ``size`` and ``slope`` bound its rounding error."""
 
     name: str | None
     factor: Fraction
@@ -51,7 +54,10 @@ class Linear:
 
 
 def restriction(op: Compare, topic: Topic) -> tuple[str, Range] | None:
-    """The attribute that a comparison restricts, and its range; ``None`` if the comparison is not linear."""
+    """Return the attribute that a comparison restricts, and its range.
+
+    Returns ``None`` if the comparison is not linear.
+    """
     match op.left, op.right:
         case (Name(name), Text(text)) | (Text(text), Name(name)):
             return name, Texts(only=text) if op.sign == "==" else Texts(excluded=frozenset((text,)))
@@ -67,12 +73,12 @@ def restriction(op: Compare, topic: Topic) -> tuple[str, Range] | None:
 
 
 def _comparable(value: float | int, name: str, topic: Topic) -> bool:
-    """Whether an int can be compared with a float exactly."""
+    """Whether a number can be compared exactly with the values of an attribute."""
     return isinstance(value, int) or topic.by_name[name].kind == "float" or abs(value) < EXACT
 
 
 def interval(sign: ComparisonSign, bound: Fraction) -> ValueInterval:
-    """The numbers that satisfy a comparison with a bound."""
+    """Return the numbers that satisfy a comparison with a bound."""
     match sign:
         case "<" | "<=":
             return ValueInterval(high=bound, high_open=sign == "<")
@@ -85,7 +91,7 @@ def interval(sign: ComparisonSign, bound: Fraction) -> ValueInterval:
 
 
 def linear(op: Expression, topic: Topic) -> Linear | None:
-    """A numeric expression as a linear form in at most one attribute; ``None`` if it is not linear."""
+    """Return a numeric expression as a linear form in at most one attribute; ``None`` if it is not linear."""
     match op:
         case Number(value):
             number = Fraction(value)
@@ -116,7 +122,7 @@ def _combine(sign: str, a: Linear, b: Linear) -> Linear | None:
 
 
 def _solve(sign: ComparisonSign, form: Linear) -> tuple[str, Range] | None:
-    """Solve ``factor * x + constant ⋈ 0`` for x; the range is widened by the rounding error."""
+    """Solve ``factor * x + constant ⋈ 0`` for x. The range is widened by the rounding error."""
     if form.name is None or not form.factor or max(form.size, form.slope) > LARGE or sign == "!=":
         return None
     bound = -form.constant / form.factor

@@ -1,4 +1,4 @@
-"""Names, numbers, text and durations as written; reading and writing are inverse."""
+"""Names, numbers, text and durations in the notation of the language. Reading and writing are inverse."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def is_name(text: str) -> bool:
 
 
 def read_number(text: str) -> int | float:
-    """Parse a number: digits alone are an int; with a point or an exponent it is a float."""
+    """Parse a number. Digits alone are an int; a point or an exponent makes it a float."""
     try:
         value = int(text) if text.isdecimal() else float(text)
     except ValueError:
@@ -54,7 +54,7 @@ def read_number(text: str) -> int | float:
 
 
 def read_exact(text: str) -> Fraction:
-    """Parse a number exactly; an error if no finite float is near it."""
+    """Parse a number exactly. Raises ``ValueError`` if no finite float is near it."""
     if not read_number(text):
         digits, *_ = re.split("[eE]", text)
         if any(map(int, re.findall(r"\d", digits))):
@@ -67,7 +67,7 @@ def read_exact(text: str) -> Fraction:
 
 
 def finite(value: float | Fraction) -> float:
-    """The nearest finite float; an error if there is none."""
+    """Return the nearest finite float. Raises ``ValueError`` if there is none."""
     try:
         nearest = float(value)
     except OverflowError:
@@ -78,7 +78,7 @@ def finite(value: float | Fraction) -> float:
 
 
 def write_number(value: int | float) -> str:
-    """The shortest text that is parsed as the same number, of the same type."""
+    """Return the shortest text that is parsed as the same number, of the same type."""
     if not isinstance(value, int) and not math.isfinite(value):
         raise ValueError(f"{value} cannot be written: a number must be finite")
     return repr(value)
@@ -111,13 +111,13 @@ def _unescape(found: re.Match[str]) -> str:
 
 
 def write_text(value: str) -> str:
-    """Quote a text; characters that are not printable are escaped."""
+    """Return a text in quotes. Characters that are not printable are escaped."""
     names = {plain: f"\\{code}" for code, plain in _ESCAPES.items()}
     return '"' + _UNPRINTABLE.sub(lambda m: names.get(m[0], f"\\u{ord(m[0]):04x}"), value) + '"'
 
 
 def read_duration(number: str, unit: str | None) -> Duration:
-    """Convert a duration to whole microseconds; it needs a unit of time and is not negative.
+    """Convert a duration to whole microseconds. It needs a unit of time and must not be negative.
 
     >>> read_duration("1.5", "h")
     5400000000
@@ -137,5 +137,5 @@ def read_duration(number: str, unit: str | None) -> Duration:
 
 
 def describe_unit(unit: Unit | None) -> str:
-    """The name of a unit in messages."""
+    """Return the name of a unit for messages."""
     return "no unit" if unit is None else unit.name.removeprefix("Δ")

@@ -1,8 +1,9 @@
 """Explanations of syntax errors.
 
 The parser only reports the terminal that it could not use, and those that it could have used. Typical
-mistakes are recognised one by one, in the order of `_MISTAKES`; for the rest, the expected words are listed,
-never the names of terminals.
+mistakes are recognised one by one, in the order of `_MISTAKES`. For other errors, the expected words are
+listed, never the names of terminals. To explain another mistake, write a function such as `_missing_on` and
+add it to `_MISTAKES`.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class SyntaxFault:
 
     @property
     def before(self) -> str:
-        """The text before the error, with blanks for comments."""
+        """The text before the error, with comments replaced by blanks."""
         return _COMMENT.sub(lambda found: found[1] or " " * len(found[0]), self.text[: self.start])
 
     @property
@@ -76,7 +77,7 @@ class SyntaxFault:
         return match[0] if match else ""
 
     def ends(self, pattern: str) -> re.Match[str] | None:
-        """Match a pattern at the end of the text before the error."""
+        """Return the match of a pattern at the end of the text before the error, or ``None``."""
         before = self.before
         return re.compile(pattern).search(before, max(0, len(before) - LONGEST_WORDS))
 
@@ -90,7 +91,7 @@ class SyntaxFault:
 
 
 def explain(error: UnexpectedInput, parser: Lark, text: str, rule: str) -> DefinitionError:
-    """Convert a syntax error of the parser to an error that users understand."""
+    """Return an error that users understand for a syntax error of the parser."""
     from lark.exceptions import UnexpectedToken
 
     start = error.pos_in_stream or 0
@@ -105,9 +106,9 @@ def explain(error: UnexpectedInput, parser: Lark, text: str, rule: str) -> Defin
 
 
 def _terminals_after(parser: Lark, before: str, rule: str) -> frozenset[str]:
-    """The terminals that may follow a text.
+    """Return the terminals that may follow a text.
 
-    The parser's own list is incomplete: it has reduced rules before it failed.
+    The parser's own list is incomplete, because the parser has reduced rules before it failed.
     """
     from lark.exceptions import UnexpectedInput
 
@@ -121,8 +122,9 @@ def _terminals_after(parser: Lark, before: str, rule: str) -> frozenset[str]:
 
 
 def _may_follow(word: str, state: ParserState[Any]) -> bool:
-    """Whether a parser in this state accepts a terminal. (Lark's ``accepts`` does the same, but copies the
-    whole parser for each terminal.)
+    """Whether a parser in this state accepts a terminal.
+
+    Lark's ``accepts`` does the same, but copies the whole parser for each terminal.
     """
     from lark.parsers.lalr_analysis import Shift
 
@@ -169,7 +171,10 @@ def _find_open_bracket(fault: SyntaxFault) -> DefinitionError | None:
 
 
 def _unknown_statement(fault: SyntaxFault) -> DefinitionError | None:
-    """``stat Warm on …``: the word was parsed as the label of a paper's notation."""
+    """Explain a misspelled keyword such as in ``stat Warm on …``.
+
+    The parser took the word for the label of the papers' notation.
+    """
     if fault.expected != {"COLON", "EQUAL"}:
         return None
     word = fault.ends(r"(\w+)\s*$")
@@ -258,7 +263,7 @@ def _unknown_unit(fault: SyntaxFault) -> DefinitionError | None:
 
 
 def _missing_on(fault: SyntaxFault) -> DefinitionError | None:
-    """``state W T [v > 5]``: the topic was parsed as the name of a component's query."""
+    """Explain ``state W T [v > 5]``: the parser took the topic for the name of a component's query."""
     word = fault.ends(r"\bstate\s+\w+\s+(\w+)\s*$")
     if word and fault.expected == {"EQUAL"}:
         fault = replace(fault, start=word.start(1))
@@ -278,7 +283,10 @@ _OTHER_FUNCTIONS = {
 
 
 def _component_word(fault: SyntaxFault) -> DefinitionError | None:
-    """``A = mean T over …``, ``entr A.value > 2``: a word was parsed as the name of a query."""
+    """Explain a word in a component that the parser took for the name of a query.
+
+    Examples are ``A = mean T over …`` and ``entr A.value > 2``.
+    """
     if fault.expected != {"EQUAL"}:
         return None
     words = fault.ends(r"(?:=\s*(\w+)\s+)?(\w+)\s*$")
@@ -364,7 +372,7 @@ _SAID = {
 
 
 def in_words(terminals: frozenset[str]) -> str:
-    """List terminals in words."""
+    """Return terminals as words of the language, for an error message."""
     left = set(terminals)
     words: list[str] = []
     for needed, covered, text in _GROUPS:

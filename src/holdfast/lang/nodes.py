@@ -1,4 +1,7 @@
-"""Parsers of parts that statements share: words, places, points, durations, expressions."""
+"""Readers of tree nodes that several statements share.
+
+They read words, places, points, durations and expressions. An error has the place of its node.
+"""
 
 from __future__ import annotations
 
@@ -47,27 +50,27 @@ _SIGNS = {"≤": "<=", "≥": ">=", "≠": "!="}
 
 
 def is_tree(node: Node | None) -> bool:
-    """Whether a node is a tree, not a token."""
+    """Whether a node is a tree. Other nodes are tokens or ``None``."""
     return hasattr(node, "children")
 
 
 def as_tree(node: Node | None) -> Tree[Token]:
-    """Cast a node to a tree."""
+    """Return a node with the type of a tree. Nothing is checked at run time."""
     return cast("Tree[Token]", node)
 
 
 def as_token(node: Node | None) -> Token:
-    """Cast a node to a token."""
+    """Return a node with the type of a token. Nothing is checked at run time."""
     return cast("Token", node)
 
 
 def parts_of(node: Node) -> list[Node]:
-    """The children of a node."""
+    """Return the children of a node; an empty list for a token."""
     return [part for part in as_tree(node).children if part is not None] if is_tree(node) else []
 
 
 def place(first: Node, last: Node | None = None) -> Place:
-    """The place from the start of the first node to the end of the last one."""
+    """Return the place from the start of the first node to the end of the last one."""
     start: Any = as_tree(first).meta if is_tree(first) else first
     node = first if last is None else last
     end: Any = as_tree(node).meta if is_tree(node) else node
@@ -78,7 +81,7 @@ def place(first: Node, last: Node | None = None) -> Place:
 
 
 def wrong(error: ValueError, at: Node) -> DefinitionError:
-    """Convert an error to one at the place of a node."""
+    """Return an error as a ``DefinitionError`` at the place of a node."""
     return DefinitionError(str(error), place(at))
 
 
@@ -89,9 +92,9 @@ def read_clauses(
     notation: Mapping[str, str] | None = None,
     given: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The values of clauses by the name of the argument; an error if one is given twice.
+    """Return the values of clauses by the name of the argument. Raises an error if a clause is given twice.
 
-    `notation` has the words of arguments whose clause is written otherwise; `given` are earlier values.
+    `notation` has the words of arguments whose clause has another name. `given` has earlier values.
     """
     values, words = dict(given or {}), notation or {}
     for node in nodes:
@@ -106,7 +109,7 @@ def read_clauses(
 
 
 def name_of(token: Token, others: Collection[str] = literal.RESERVED_WORDS) -> str:
-    """A name that is not reserved."""
+    """Return a name. Raises an error if it is one of the reserved words ``others``."""
     if token in others:
         raise DefinitionError(
             f"'{token}' is a word of the language and cannot be a name",
@@ -117,18 +120,18 @@ def name_of(token: Token, others: Collection[str] = literal.RESERVED_WORDS) -> s
 
 
 def starting_name(token: Token) -> Token:
-    """The name at the start of a statement."""
+    """Return the name at the start of a statement. Raises an error if it is a word that starts statements."""
     name_of(token, literal.STARTING_WORDS)
     return token
 
 
 def label_of(token: Token) -> str:
-    """A name, or a text in quotes."""
+    """Return a name, or the text in quotes that stands for it."""
     return text_of(token) if token.type == "STRING" else name_of(token)
 
 
 def text_of(token: Token) -> str:
-    """The text between quotes."""
+    """Return the text between quotes, with its escapes resolved."""
     try:
         return literal.read_text(token)
     except ValueError as error:
@@ -136,7 +139,7 @@ def text_of(token: Token) -> str:
 
 
 def one_of(token: Token, known: tuple[str, ...], what: str) -> str:
-    """A word of a fixed list; an error for any other."""
+    """Return a word of a fixed list. Raises an error for any other word."""
     if token not in known:
         choice = f"It is one of {', '.join(known)}."
         hint = f"{choice} {did_you_mean(token, known) or ''}".rstrip()
@@ -145,7 +148,7 @@ def one_of(token: Token, known: tuple[str, ...], what: str) -> str:
 
 
 def late_of(token: Token, within: Node | None, *, corrects: bool = False) -> Late:
-    """The treatment of late events; only some conditions can correct their notifications."""
+    """Return the treatment of late events. With `corrects` the condition can correct its notifications."""
     if token == "correct" and not corrects:
         raise DefinitionError(
             "only states and filters of readings correct what they have told",
@@ -167,22 +170,22 @@ def late_of(token: Token, within: Node | None, *, corrects: bool = False) -> Lat
 
 
 def levels(node: Node) -> Levels:
-    """The groups of names after ``per`` or ``scope``."""
+    """Return the groups of names after ``per`` or ``scope``."""
     return tuple(tuple(word_of(as_token(name)) for name in parts_of(level)) for level in parts_of(node))
 
 
 def topic_word(token: Token) -> Word:
-    """A name with its place."""
+    """Return the name of a topic with its place. Raises an error if the name is reserved."""
     return Word(name_of(token), place(token))
 
 
 def word_of(token: Token) -> Word:
-    """A name or text with its place."""
+    """Return a name or a text in quotes with its place."""
     return Word(label_of(token), place(token))
 
 
 def duration(node: Node, *, above_zero: bool = False) -> Duration:
-    """A duration in microseconds."""
+    """Return a duration in microseconds. Raises an error if it is negative."""
     minus, token = (as_token(part) for part in as_tree(node).children)
     try:
         length = literal.read_duration(*literal.split_quantity(token))
@@ -196,7 +199,10 @@ def duration(node: Node, *, above_zero: bool = False) -> Duration:
 
 
 def hold_of(node: Node | None) -> Hold:
-    """The minimum duration of a predicate, or its number of readings; no node means none."""
+    """Return the minimum duration of a predicate, or its number of readings.
+
+    ``None`` stands for no minimum.
+    """
     if node is None:
         return AT_ONCE
     parts = as_tree(node).children
@@ -219,12 +225,12 @@ def hold_of(node: Node | None) -> Hold:
 
 
 def point_of(node: Node) -> Point:
-    """The coordinates of a point."""
+    """Return the coordinates of a point in metres."""
     return tuple(coordinate_of(child) for child in as_tree(node).children)
 
 
 def coordinate_of(node: Node) -> float:
-    """A coordinate in metres."""
+    """Return a coordinate in metres."""
     number = number_of(as_tree(node).children)
     unit = UNITS[number.unit or "m"]
     if unit.dimension != UNITS["m"].dimension:
@@ -237,7 +243,7 @@ def coordinate_of(node: Node) -> float:
 
 
 def shape_of(node: Tree[Token]) -> Shape:
-    """A rectangle, circle or polygon."""
+    """Return a rectangle, circle or polygon. Raises an error if its points are invalid."""
     try:
         match node.data, list(node.children):
             case "rectangle", [low, high]:
@@ -260,8 +266,9 @@ DEPTH = 200
 
 
 def expression(node: Node, inside: int = 0) -> Expression:
-    """Convert a tree of the grammar to an expression; ``inside`` counts surrounding operations that are
-    implied, for the limit on nesting.
+    """Convert a tree of the grammar to an expression.
+
+    ``inside`` counts implied operations around it, for the limit on nesting.
     """
     waiting = [(node, inside)]
     while waiting:
@@ -278,8 +285,9 @@ def expression(node: Node, inside: int = 0) -> Expression:
 
 
 def _levels(node: Node) -> int:
-    """The number of operations that a node adds around its children: a chain is a conjunction of its links,
-    and parentheses add none unless they are doubled.
+    """Return the number of operations that a node adds around its children.
+
+    A chain of comparisons is a conjunction of its links. Parentheses add none unless they are doubled.
     """
     match _rule(node), parts_of(node):
         case (None, _):
@@ -347,7 +355,7 @@ def _negative(parts: list[Any], at: Place) -> Expression:
 
 
 def _chain(parts: list[Any]) -> Expression:
-    """Expand ``a < b < c`` to a conjunction."""
+    """Expand a chain such as ``a < b < c`` to a conjunction."""
     operands = list(map(_made, parts[::2]))
     signs = [cast(ComparisonSign, _SIGNS.get(sign, str(sign))) for sign in parts[1::2]]
     links = [
@@ -382,7 +390,7 @@ def _member(token: Token) -> MemberAttribute:
 
 
 def number_of(parts: Iterable[Any]) -> Number:
-    """A number with its sign and unit."""
+    """Return a number with its sign and unit."""
     minus, token = parts
     digits, unit = literal.split_quantity(token)
     try:

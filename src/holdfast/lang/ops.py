@@ -1,7 +1,7 @@
 """The operations: everything that a definition can contain, as frozen values.
 
-Two families: *expressions* compute a value of one event; *statements* are the lines of a file. Equality
-ignores the place in the text (``at``), so ``parse(show(x)) == x``.
+There are two families. *Expressions* compute a value of one event; *statements* are the lines of a file.
+Equality ignores the place in the text (``at``), so ``parse(show(x)) == x``.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class MemberAttribute:
-    """``A.value``: an attribute of the value of a component's query, or of its ``last`` event. ``A.value else
-    5`` has a default for a missing value: a literal or the name of a parameter.
+    """``A.value``: an attribute of the value of a component's query, or of its ``last`` event.
+
+    ``A.value else 5`` has a default for a missing value: a literal or the name of a parameter.
     """
 
     owner: str
@@ -46,7 +47,7 @@ class MemberAttribute:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A literal number; without a unit it takes the unit of the value that it is compared with."""
+    """A literal number. Without a unit it takes the unit of the value that it is compared with."""
 
     value: float | int
     unit: str | None = None
@@ -55,19 +56,23 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Text:
+    """A literal text, such as ``"open"``."""
+
     value: str
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
+    """A literal truth value: ``true`` or ``false``."""
+
     value: bool
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class LocationLiteral:
-    """A location, by its coordinates."""
+    """A location, given by its coordinates."""
 
     point: Point
     at: Place | None = field(default=None, compare=False, repr=False)
@@ -79,6 +84,8 @@ ComparisonSign = Literal["<", "<=", "==", "!=", ">=", ">"]
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
+    """An arithmetic operation: ``+``, ``-``, ``*`` or ``/``."""
+
     sign: ArithmeticSign
     left: Expression
     right: Expression
@@ -87,12 +94,16 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True)
 class Negative:
+    """The negative ``-arg`` of a number."""
+
     arg: Expression
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Absolute:
+    """The absolute value ``|arg|`` of a number, or the length of an offset."""
+
     arg: Expression
     at: Place | None = field(default=None, compare=False, repr=False)
 
@@ -109,7 +120,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """``arg in [low, high]``, both ends included."""
+    """``arg in [low, high]``: whether a number is in a range that includes both ends."""
 
     arg: Expression
     low: Expression
@@ -119,6 +130,8 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class And:
+    """``left && right``: false if one operand is false, else unknown if one is unknown."""
+
     left: Expression
     right: Expression
     at: Place | None = field(default=None, compare=False, repr=False)
@@ -126,6 +139,8 @@ class And:
 
 @dataclass(frozen=True, slots=True)
 class Or:
+    """``left || right``: true if one operand is true, else unknown if one is unknown."""
+
     left: Expression
     right: Expression
     at: Place | None = field(default=None, compare=False, repr=False)
@@ -133,13 +148,15 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Not:
+    """``!arg``: the negation of a predicate. The negation of unknown is unknown."""
+
     arg: Expression
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """``silent 10 min``: the scope has had no reading for longer than that."""
+    """``silent 10 min``: the scope has had no reading for longer than the duration."""
 
     length: Duration
     at: Place | None = field(default=None, compare=False, repr=False)
@@ -147,7 +164,7 @@ class Silent:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``distance(a, b)``: a measure of a relation; ``around`` is the source at its centre."""
+    """``distance(a, b)``: a measure of a relationship. ``around`` is the source at its centre."""
 
     function: str
     args: tuple[str, ...]
@@ -164,33 +181,33 @@ Expression = (
 
 
 class Statement:
-    """One statement of a definition. Kinds of conditions add their own."""
+    """A statement of a definition. Each kind of condition has a subclass."""
 
     __slots__ = ()
     if TYPE_CHECKING:
 
         @property
         def at(self) -> Place | None:
-            """Where it stands in the text."""
+            """The place of the statement in the text."""
 
     @property
     def subject(self) -> str | None:
-        """What it defines or mutes, as messages name it; `None` for a declaration."""
+        """The name of the condition that the statement defines or mutes; `None` for a declaration."""
         return None
 
     @property
     def mutes(self) -> str | None:
-        """The condition whose notifications it withholds; `None` if it is no mute."""
+        """The name of the condition whose notifications this mute withholds; `None` for other statements."""
         return None
 
     @property
     def upstreams(self) -> tuple[str, ...]:
-        """The conditions that it names as its inputs."""
+        """The conditions that the statement names as its inputs."""
         return ()
 
 
 class ConditionStatement(Statement):
-    """A statement that defines a condition."""
+    """A statement that defines a condition. Each kind of condition has a subclass."""
 
     __slots__ = ()
     has_scopes: ClassVar[bool] = True
@@ -209,16 +226,16 @@ class ConditionStatement(Statement):
 
     @property
     def scopes(self) -> Levels:
-        """The regions that it names as its scopes."""
+        """The regions that the statement names as its scopes."""
         return ()
 
     def map_scopes(self, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> Self:  # noqa: ARG002
-        """The statement with each level of its scopes changed."""
+        """Return the statement with each level of its scopes replaced by `change` of it."""
         return self
 
     @property
     def corrects(self) -> bool:
-        """Whether it corrects its notifications when late events arrive."""
+        """Whether the condition corrects its notifications when late events arrive."""
         return False
 
 
@@ -229,7 +246,7 @@ class DerivedStatement(ConditionStatement):
 
     @property
     def upstreams(self) -> tuple[str, ...]:
-        """The names of the conditions that it builds on."""
+        """The names of the conditions that the statement builds on."""
         raise NotImplementedError
 
 
@@ -245,13 +262,13 @@ class Word(str):
 
 
 def place_of(name: str, otherwise: Place | None) -> Place | None:
-    """The place of a name; ``otherwise`` if it has none."""
+    """Return the place of a name, or ``otherwise`` if it has none."""
     return (name.at if isinstance(name, Word) else None) or otherwise
 
 
 @dataclass(frozen=True, slots=True)
 class Let(Statement):
-    """``let high = 25 °C``: a parameter."""
+    """``let high = 25 °C``: the declaration of a parameter."""
 
     name: str
     value: Expression
@@ -260,7 +277,7 @@ class Let(Statement):
 
 @dataclass(frozen=True, slots=True)
 class DeclareTopic(Statement):
-    """``topic Temperature (value float °C)``."""
+    """``topic Temperature (value float °C)``: the declaration of a topic."""
 
     topic: Topic
     at: Place | None = field(default=None, compare=False, repr=False)
@@ -268,7 +285,7 @@ class DeclareTopic(Statement):
 
 @dataclass(frozen=True, slots=True)
 class DeclareRegion(Statement):
-    """``region lab = rectangle (0, 0) (10, 5) in hall``; without a shape, a region by name alone."""
+    """``region lab = rectangle (0, 0) (10, 5) in hall``: a region. Without a shape it has only a name."""
 
     name: str
     shape: Shape | None = None
@@ -286,8 +303,10 @@ class UseGazetteer(Statement):
 
 @dataclass(frozen=True, slots=True)
 class DeclareTable(Statement):
-    """``table Limits "limits.csv" (source text, high float °C)``: values for each key, from a file beside the
-    definition, or ``data`` that was given in Python. The key is the first column unless ``by`` names it.
+    """``table Limits "limits.csv" (source text, high float °C)``: values for each key.
+
+    They come from a file beside the definition, or are given in Python as ``data``. The key is the first
+    column unless ``by`` names other columns.
     """
 
     name: str
@@ -299,14 +318,15 @@ class DeclareTable(Statement):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns of the key."""
+        """The names of the columns that form the key of a row."""
         return self.by or (self.columns[0].name,)
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """``enter … for … set …``: a predicate, its minimum duration, and the values that are computed when it is
-    satisfied.
+    """``enter … for … set …``: a predicate, its minimum duration in microseconds, and values to compute.
+
+    The values are computed when the predicate is satisfied.
     """
 
     when: Expression
@@ -317,7 +337,10 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Readings of a test case: one row each ``every``, from ``start``, of one source."""
+    """Readings of a test case from one source: one row each ``every``, from ``start`` on.
+
+    Times are in microseconds.
+    """
 
     topic: str
     rows: tuple[tuple[Number | Text | Truth | None, ...], ...]
@@ -331,7 +354,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """The expected notifications of a condition in a test case: (status, when) in order."""
+    """The expected notifications of a condition in a test case: pairs of status and time, in order."""
 
     subscription: str
     marks: tuple[tuple[str, Duration], ...]
@@ -341,8 +364,9 @@ class Expect:
 
 @dataclass(frozen=True, slots=True)
 class Case(Statement):
-    """``case "a warm room"`` with given readings and expected notifications; event time ends with the last
-    reading, or advances to ``until``.
+    """``case "a warm room"``: a test case with given readings and expected notifications.
+
+    Event time ends with the last reading, or advances to ``until`` if that is given.
     """
 
     name: str

@@ -1,4 +1,7 @@
-"""The possible values of an attribute: an interval without some points, texts, or truth values."""
+"""The possible values of an attribute: an interval without some points, texts, or truth values.
+
+Checks use these ranges to find predicates that are never or always true.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ LARGEST = 1e300
 
 @dataclass(frozen=True, slots=True)
 class ValueInterval:
-    """The numbers from ``low`` to ``high`` without the excluded ones; only whole ones for an int."""
+    """The numbers from ``low`` to ``high`` without the excluded ones. With ``whole``, only integers."""
 
     low: End = -math.inf
     high: End = math.inf
@@ -31,6 +34,7 @@ class ValueInterval:
     whole: bool = False
 
     def meet(self, other: Range) -> ValueInterval:
+        """Return the intersection with another interval."""
         assert isinstance(other, ValueInterval)
         low, low_open = max((self.low, self.low_open), (other.low, other.low_open))
         high, shut = min((self.high, not self.high_open), (other.high, not other.high_open))
@@ -40,6 +44,7 @@ class ValueInterval:
 
     @property
     def empty(self) -> bool:
+        """Whether the interval contains no number."""
         if self.whole:
             low, high = self._whole_ends()
             if high - low > len(self.excluded):
@@ -62,6 +67,7 @@ class ValueInterval:
         return low, high
 
     def contains(self, value: float | int) -> bool:
+        """Whether the interval contains a number."""
         at: End = Fraction(value) if math.isfinite(value) else float(value)
         if at in self.excluded:
             return False
@@ -69,7 +75,7 @@ class ValueInterval:
         return above and (at < self.high or (self.high == at and not self.high_open))
 
     def some(self) -> list[Value]:
-        """A few numbers of the interval, simple ones first."""
+        """Return a few numbers of the interval, simple ones first."""
         found = self._whole_candidates() if self.whole else self._candidates()
         return list(islice(dict.fromkeys(value for value in found if self.contains(value)), SAMPLES))
 
@@ -98,13 +104,14 @@ class ValueInterval:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """One text (``only``), or every text but the excluded ones; ``none`` is the empty set."""
+    """One text (``only``), or every text except the excluded ones. ``none`` stands for the empty set."""
 
     only: str | None = None
     excluded: frozenset[str] = frozenset()
     none: bool = False
 
     def meet(self, other: Range) -> Texts:
+        """Return the intersection with another set of texts."""
         assert isinstance(other, Texts)
         clash = self.only is not None and other.only is not None and self.only != other.only
         only = self.only if self.only is not None else other.only
@@ -115,6 +122,7 @@ class Texts:
         return self.none or self.only in self.excluded
 
     def some(self) -> list[Value]:
+        """Return a text of the set; an empty list if it has none."""
         if self.empty:
             return []
         if self.only is not None:
@@ -125,7 +133,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The truth values that are left."""
+    """A set of truth values: the possible values of a bool attribute."""
 
     values: frozenset[bool] = frozenset((True, False))
 
@@ -145,7 +153,7 @@ Range = ValueInterval | Texts | Flags
 
 
 def everything(kind: Kind) -> Range:
-    """All values of an attribute's type."""
+    """Return the range of all values of an attribute's type."""
     match kind:
         case "float":
             return ValueInterval()
@@ -160,12 +168,12 @@ def everything(kind: Kind) -> Range:
 
 
 def flag(value: bool) -> Flags:
-    """The range of one truth value."""
+    """Return the range that contains one truth value."""
     return Flags(frozenset((value,)))
 
 
 def widen(interval: ValueInterval, by: Fraction) -> ValueInterval:
-    """Move the ends of an interval outwards, include them, and drop excluded points."""
+    """Return an interval with its ends moved outwards and included, and without excluded points."""
     return replace(
         interval,
         low=interval.low if isinstance(interval.low, float) else interval.low - by,

@@ -1,7 +1,7 @@
-"""Small steps towards the core: fold constants, push ``!`` down to the comparisons.
+"""Rewriting steps towards the core: folding of constants, and pushing ``!`` down to the comparisons.
 
-Everything here preserves the three-valued meaning: a missing operand makes a comparison unknown, `!unknown`
-is unknown, and `&&` and `||` follow Kleene.
+Every step preserves the three-valued meaning: a missing operand makes a comparison unknown, `!unknown` is
+unknown, and `&&` and `||` follow Kleene.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _COMPUTED: Mapping[ArithmeticSign, Callable[[float, float], float]] = {
 
 
 def negate(op: Expression) -> Expression:
-    """``!op`` for a core predicate, pushed down.
+    """Return ``!op`` for a core predicate, with the negation pushed down.
 
     >>> negate(Compare(">", Name("value"), Number(25)))
     Compare(sign='<=', left=Name(name='value'), right=Number(value=25, unit=None))
@@ -77,7 +77,7 @@ def negate(op: Expression) -> Expression:
 
 
 def both(left: Expression, right: Expression) -> Expression:
-    """``left && right``, with constants folded."""
+    """Return ``left && right``, with constants folded."""
     match left, right:
         case (Truth(False), _) | (_, Truth(True)):
             return left
@@ -87,7 +87,7 @@ def both(left: Expression, right: Expression) -> Expression:
 
 
 def either(left: Expression, right: Expression) -> Expression:
-    """``left || right``, with constants folded."""
+    """Return ``left || right``, with constants folded."""
     match left, right:
         case (Truth(True), _) | (_, Truth(False)):
             return left
@@ -97,12 +97,12 @@ def either(left: Expression, right: Expression) -> Expression:
 
 
 def alike(left: Expression, right: Expression) -> Expression:
-    """``left == right`` for two predicates; unknown if one of them is."""
+    """Return ``left == right`` for two predicates. The result is unknown if an operand is unknown."""
     return either(both(left, right), both(negate(left), negate(right)))
 
 
 def compare(sign: ComparisonSign, left: Expression, right: Expression) -> Expression:
-    """A comparison of two numbers or two texts; for two literals its outcome."""
+    """Return a comparison of two numbers or two texts, or its outcome if both are literals."""
     match left, right:
         case (Number(a), Number(b)) | (Text(a), Text(b)):
             return Truth(COMPARED[sign](a, b))
@@ -110,7 +110,7 @@ def compare(sign: ComparisonSign, left: Expression, right: Expression) -> Expres
 
 
 def compute(sign: ArithmeticSign, left: Expression, right: Expression, *, whole: bool) -> Expression:
-    """Arithmetic; for two literals its result, unless that is not a number.
+    """Return arithmetic, or its result if both operands are literals and the result is a number.
 
     Sums, differences and products of ints are ints; everything else is float.
     """
@@ -135,15 +135,15 @@ def absolute(arg: Expression) -> Expression:
 
 
 def as_float(op: Expression) -> Expression:
-    """Convert an int literal to a float, for float arithmetic."""
+    """Return an int literal as a float literal, for float arithmetic. Other expressions are unchanged."""
     return Number(float(op.value)) if isinstance(op, Number) else op
 
 
 def scale(op: Expression, scale: Fraction, shift: Fraction) -> Expression:
-    """``op * scale + shift`` with as little rounding as possible.
+    """Return ``op * scale + shift`` with as little rounding as possible.
 
-    A literal is converted exactly and rounded once (an int stays one if it can). For anything else the result
-    is ``(op * p + r) / q`` with whole numbers.
+    A literal is converted exactly and rounded once; an int stays an int if it can. For anything else the
+    result is ``(op * p + r) / q`` with whole numbers.
     """
     if scale == 1 and not shift:
         return op
@@ -165,7 +165,7 @@ def scale(op: Expression, scale: Fraction, shift: Fraction) -> Expression:
 
 
 def names(op: Expression) -> list[str]:
-    """The names in an expression, in the order of the text, each once."""
+    """Return the names in an expression, in the order of the text, each once."""
     return list(dict.fromkeys(_names(op)))
 
 
@@ -174,13 +174,19 @@ def _names(op: Expression) -> list[str]:
 
 
 def silences(op: Expression) -> list[Duration]:
-    """The durations of the ``silent`` predicates of an expression, the shortest first, each once."""
+    """Return the durations of the ``silent`` predicates of an expression.
+
+    They are in microseconds, each once, the shortest first.
+    """
     own_lengths = [op.length] if isinstance(op, Silent) else []
     return sorted({*own_lengths, *(length for part in parts(op) for length in silences(part))})
 
 
 def in_silence(op: Expression, passed: int | float) -> Expression:
-    """A core predicate with each ``silent`` replaced by its value after that long without data."""
+    """Return a core predicate with each ``silent`` replaced by its value.
+
+    ``passed`` is the time without data, in microseconds.
+    """
     match op:
         case Silent(length):
             return Truth(passed > length)
@@ -195,7 +201,10 @@ def in_silence(op: Expression, passed: int | float) -> Expression:
 
 
 def of_the_event(op: Expression) -> Expression:
-    """Replace members of a query by attributes of the event: ``value`` for ``A.value``."""
+    """Return an expression with attributes of the event in place of members of a query.
+
+    For example, ``A.value`` becomes ``value``.
+    """
     match op:
         case MemberAttribute(_, name):
             return Name(name)
@@ -217,12 +226,12 @@ def within(op: Expression) -> Iterator[Expression]:
 
 
 def size(op: Expression) -> int:
-    """The number of operations in an expression."""
+    """Return the number of operations in an expression."""
     return 1 + sum(map(size, parts(op)))
 
 
 def parts(op: Expression) -> tuple[Expression, ...]:
-    """The operands of an operation."""
+    """Return the operands of an operation; an empty tuple for names and literals."""
     match op:
         case Call() | Name() | MemberAttribute() | Number() | Text() | Truth() | LocationLiteral() | Silent():
             return ()

@@ -1,4 +1,4 @@
-"""The regions of a definition, and how the scopes of a condition nest."""
+"""The regions of a definition, and the nesting of a condition's scopes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def lacks_regions(statements: Sequence[Statement]) -> bool:
 
 
 def gazetteer(statements: Sequence[Statement], base: Folder) -> Gazetteer:
-    """The gazetteer of the files that a definition uses and of the regions that it declares."""
+    """Return the gazetteer of the files that a definition uses and of the regions that it declares."""
     regions: list[Region] = []
     for use in statements:
         if isinstance(use, UseGazetteer):
@@ -55,7 +55,10 @@ def gazetteer(statements: Sequence[Statement], base: Folder) -> Gazetteer:
 
 
 def in_themselves(statements: Sequence[Statement], base: Folder) -> list[Statement]:
-    """Replace gazetteer files by declarations of their regions, so that the statements need no file."""
+    """Return the statements with gazetteer files replaced by declarations of their regions.
+
+    The resulting statements need no gazetteer file.
+    """
     files = [s for s in statements if isinstance(s, UseGazetteer)]
     known = gazetteer(files, base)
     if listing := next((region for region in known.regions if region.sources), None):
@@ -88,10 +91,10 @@ def _place_of_region(message: str, declared: Sequence[DeclareRegion]) -> Place |
 
 
 def forest(levels: Levels, known: Gazetteer, at: Place | None) -> Forest | None:
-    """The regions that ``scope`` names, as trees.
+    """Return the regions that ``scope`` names, as trees; ``None`` without names.
 
-    Without any gazetteer or region, names are regions of their own: an event belongs to the region that its
-    place names.
+    In a definition without a gazetteer or regions, each name is a region of its own: an event belongs to the
+    region that its place names.
     """
     if not levels:
         return None

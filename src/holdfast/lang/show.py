@@ -1,4 +1,7 @@
-"""Print operations: canonical, with no more parentheses than needed; ``parse(show(x)) == x``."""
+"""Conversion of operations to text.
+
+The text is canonical, with as few parentheses as possible: ``parse(show(x)) == x``.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ OR, AND, NOT, COMPARISON, SUM, PRODUCT, UNARY, ATOM = range(8)
 
 
 def show_statement(statement: Statement) -> str:
-    """Print a statement that belongs to no kind of condition."""
+    """Return the text of a statement that belongs to no kind of condition."""
     match statement:
         case Let(name, value):
             return f"let {name} = {show_expression(value)}"
@@ -72,7 +75,7 @@ def show_statement(statement: Statement) -> str:
 
 
 def show_topic(topic: Topic) -> str:
-    """Print ``topic Temperature (value float °C)``."""
+    """Return the text of a topic: ``topic Temperature (value float °C)``."""
     return f"topic {topic.name} ({', '.join(map(_attribute, topic.attributes))})"
 
 
@@ -89,7 +92,7 @@ def _attribute(attribute: Attribute | Column) -> str:
 
 
 def show_shape(shape: Shape) -> str:
-    """Print a shape: ``circle (0, 0) 500``."""
+    """Return the text of a shape: ``circle (0, 0) 500``."""
     match shape:
         case Rectangle(low, high):
             return f"rectangle {_point(low)} {_point(high)}"
@@ -106,17 +109,17 @@ def _point(point: Point) -> str:
 
 
 def show_coordinate(value: float) -> str:
-    """Print a length in metres."""
+    """Return the text of a coordinate in metres."""
     return write_number(value + 0.0).removesuffix(".0")  # -0.0 is 0
 
 
 def label(name: str) -> str:
-    """Print a name, in quotes if necessary."""
+    """Return the text of a name, in quotes if necessary."""
     return name if is_name(name) else write_text(name)
 
 
 def show_hold(hold: Hold) -> str:
-    """Print a minimum duration: `` for 5 min``, `` for 3 readings``."""
+    """Return the text of a minimum duration: `` for 5 min``, `` for 3 readings``."""
     if hold.readings:
         return f" for {hold.readings} reading{'s' * (hold.readings > 1)}"
     if hold.column:
@@ -125,12 +128,12 @@ def show_hold(hold: Hold) -> str:
 
 
 def show_levels(levels: Levels) -> str:
-    """Print groups of names: ``room, sensor within floor``."""
+    """Return the text of groups of names: ``room, sensor within floor``."""
     return " within ".join(", ".join(map(label, level)) for level in levels)
 
 
 def show_delivery(delivery: Delivery) -> str:
-    """Print ``ordered 30 s late apply``; empty for the default."""
+    """Return the text of a delivery: ``ordered 30 s late apply``; empty for the default."""
     words = [] if delivery.wait is None else [f"ordered {show_duration(delivery.wait)}"]
     match delivery.late:
         case Correct(within):
@@ -167,13 +170,13 @@ def _expect(expect: Expect) -> str:
 
 
 def show_expression(op: Expression, tightness: int = OR) -> str:
-    """Print an expression, in parentheses if it binds less tightly than required."""
+    """Return the text of an expression, in parentheses if it binds less tightly than ``tightness``."""
     shown, own_tightness = _show_with_tightness(op)
     return shown if own_tightness >= tightness else f"({shown})"
 
 
 def _show_with_tightness(op: Expression) -> tuple[str, int]:
-    """Print an expression; return also how tightly it binds."""
+    """Return the text of an expression, and how tightly it binds."""
     inner = show_expression
     match op:
         case Call(function, args, around):

@@ -1,6 +1,6 @@
-"""Computations and comparisons with times and places; only components have them.
+"""Types of computations and comparisons with times and places, which only components have.
 
-A time is in microseconds; a bare number that is combined with one is in seconds, as in the thesis. The
+A time is in microseconds. A bare number that is combined with a time is in seconds, as in the thesis. The
 distance of two locations is in metres. Each function returns ``None`` if no time or place is involved.
 """
 
@@ -21,7 +21,7 @@ _TIME = UNITS["s"]
 
 
 def compute(op: Arithmetic, left: Typed, right: Typed) -> Typed | None:
-    """A sum or difference with times or places."""
+    """Return the type of a sum or difference with times or places."""
     match op.sign, left, right:
         case "-", TypedTime(a), TypedTime(b):
             seconds = Arithmetic("/", Arithmetic("-", a, b), Number(float(SECOND)))
@@ -42,12 +42,12 @@ def compute(op: Arithmetic, left: Typed, right: Typed) -> Typed | None:
 
 
 def length(arg: Typed) -> TypedQuantity | None:
-    """The length of an offset."""
+    """Return the type of an offset's length, or ``None`` for other arguments."""
     return TypedQuantity(Absolute(arg.core), _LENGTH) if isinstance(arg, Offset) else None
 
 
 def compare(op: Compare, left: Typed, right: Typed) -> Expression | None:
-    """A comparison with times or places, or the thesis' ``last.valid == 0``."""
+    """Return a comparison with times or places, or the thesis' ``last.valid == 0``, in the core."""
     match left, right:
         case TypedTime(a), TypedTime(b):
             return Compare(op.sign, a, b)
@@ -98,7 +98,7 @@ def _microseconds(number: TypedQuantity, op: Expression) -> Expression:
 
 
 def _instant(value: TypedQuantity | Words, op: Expression) -> Expression:
-    """An absolute time, given in seconds since 1970 or as text."""
+    """Return an absolute time in the core, given in seconds since 1970 or as text."""
     if isinstance(value, TypedQuantity) and isinstance(value.core, Number) and value.unit is None:
         return _microseconds(value, op)
     if isinstance(value, Words) and isinstance(value.core, Text):

@@ -1,4 +1,7 @@
-"""Tables of a definition: read, checked and converted to columns; an invalid one is an error at its place."""
+"""Tables of a definition: read, checked and converted to columns.
+
+An invalid table is an error at its place.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ Row = tuple[str, ...]
 
 
 def tables(declared: Sequence[DeclareTable], folder: Folder, given: Mapping[str, Any]) -> dict[str, Table]:
-    """The tables of a definition by name; ``given`` replaces files."""
+    """Return the tables of a definition by name. ``given`` has data that replaces files."""
     found = {}
     for statement in declared:
         _require_sense(statement)
@@ -34,7 +37,7 @@ def tables(declared: Sequence[DeclareTable], folder: Folder, given: Mapping[str,
 
 
 def members(known: Mapping[str, Table]) -> dict[str, Members]:
-    """The columns of tables, by the names that predicates use: ``Limits.high``."""
+    """Return the columns of tables by the names that predicates use, such as ``Limits.high``."""
     return {
         name: {
             column.name: of_attribute(attribute)
@@ -47,7 +50,7 @@ def members(known: Mapping[str, Table]) -> dict[str, Members]:
 def distinct_rows(
     roster: str, columns: Sequence[str], known: Mapping[str, Table], at: Place | None
 ) -> list[Row]:
-    """The distinct values of some columns of a table; the default row is skipped."""
+    """Return the distinct values of some columns of a table, for a roster. The default row is skipped."""
     if roster not in known:
         raise DefinitionError(f"there is no table '{roster}'", at, hint=did_you_mean(roster, known))
     table = known[roster]
@@ -120,7 +123,7 @@ def _attribute(column: Column) -> Attribute:
 
 
 def _read(path: Path, wrong: Wrong) -> pa.Table:
-    """Read a CSV file, every cell as text, or a Parquet file."""
+    """Read a Parquet file, or a CSV file with every cell as text."""
     import pyarrow as pa
 
     try:
@@ -179,7 +182,7 @@ def _texts(column: Any, name: str, wrong: Wrong) -> pa.Array:
 
 
 def _require_once(keys: Sequence[Any], wrong: Wrong) -> None:
-    """Refuse a table with duplicate keys."""
+    """Refuse a table in which a key occurs twice."""
     import pyarrow as pa
 
     table = pa.table({str(i): key for i, key in enumerate(keys)})
@@ -195,7 +198,7 @@ def _require_once(keys: Sequence[Any], wrong: Wrong) -> None:
 
 
 def _column(column: Any, attribute: Column, wrong: Wrong) -> pa.Array:
-    """Convert a column to its declared type; an empty cell is missing."""
+    """Convert a column to its declared type. An empty cell is missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -230,7 +233,7 @@ def _fits(cell: Any, wanted: Any) -> bool:
 
 
 def _durations(column: Any, attribute: Column, wrong: Wrong) -> pa.Array:
-    """Convert durations in the notation of definitions to microseconds; plain numbers are seconds."""
+    """Convert durations in the notation of definitions to microseconds. Plain numbers are seconds."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

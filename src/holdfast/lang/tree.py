@@ -1,4 +1,4 @@
-"""Convert the parser's trees to statements, each with its place in the text."""
+"""Conversion of the parser's trees to statements, each with its place in the text."""
 
 from __future__ import annotations
 
@@ -67,9 +67,10 @@ Rules = Mapping[str, Callable[[list[Any]], Statement]]
 
 
 def statements(tree: Node, rules: Rules) -> Iterator[Statement]:
-    """Yield the statements of a file in their order; ``rules`` has the parsers of statements that kinds add.
+    """Yield the statements of a file in their order.
 
-    A state without a name is called ``state_1``, ``state_2`` and so on.
+    ``rules`` has the parsers of statements that kinds add. A state without a name is called ``state_1``,
+    ``state_2`` and so on.
     """
     anonymous = count(1)
     readers = {**_STATEMENTS, **rules}

@@ -1,4 +1,7 @@
-"""The types of expressions: quantities, texts, predicates, and in components times and places."""
+"""The types of expressions: quantities, texts and predicates, and in components times and places.
+
+``types`` determines them. The field ``core`` of a type has the expression in the core.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,11 @@ ONE = Unit("1", NONE)
 
 @dataclass(frozen=True, slots=True)
 class TypedQuantity:
-    """A number. ``bare``: a literal that takes the unit of the value that it is combined with.
+    """The type of a number.
 
-    ``whole``: an int, or a sum, difference or product of ints. ``difference``: the distance of two
-    quantities; it is converted by scale alone (3.6 °F are 2 K).
+    ``bare``: a literal that takes the unit of the value that it is combined with. ``whole``: an int, or a
+    sum, difference or product of ints. ``difference``: the distance of two quantities, which is converted by
+    scale alone (3.6 °F are 2 K).
     """
 
     core: Expression
@@ -34,35 +38,35 @@ class TypedQuantity:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A text."""
+    """The type of a text, with its expression in the core."""
 
     core: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A predicate."""
+    """The type of a predicate, with its expression in the core."""
 
     core: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class TypedTime:
-    """A time, in microseconds."""
+    """The type of a time in microseconds, with its expression in the core."""
 
     core: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A location: a point, or the name of a place."""
+    """The type of a location: a point, or the name of a place."""
 
     core: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """The offset of one location from another; ``|…|`` is its length."""
+    """The type of the offset of one location from another. ``|…|`` is its length in metres."""
 
     core: Expression
 
@@ -82,8 +86,10 @@ Members = Mapping[str, Typed | str]
 
 @dataclass(frozen=True, slots=True)
 class NameScope:
-    """The names that an expression may use: attributes of a topic (if any), parameters, members of queries in
-    a component, and measures in a relation.
+    """The names that an expression may use.
+
+    These are attributes of a topic, parameters, members of queries in a component, and measures in a
+    relationship.
     """
 
     topic: Topic | None

@@ -1,7 +1,7 @@
 """The type and the unit of every expression, determined while it is rewritten to the core.
 
-A quantity has a unit, or none. A bare literal (and arithmetic over bare literals) takes the unit of the value
-that it is combined with; two units of one dimension are converted; everything else is an error with a hint.
+A quantity can have a unit. A bare literal, and arithmetic over bare literals, takes the unit of the value
+that it is combined with. Two units of one dimension are converted. Everything else is an error with a hint.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LARGE = 1_000
 
 
 def predicate(op: Expression, scope: NameScope) -> Expression:
-    """The core of an expression that must be a predicate."""
+    """Return the core of an expression that must be a predicate. Raises an error for another type."""
     found = type_of(op, scope)
     if isinstance(found, Predicate):
         return found.core
@@ -57,7 +57,7 @@ def predicate(op: Expression, scope: NameScope) -> Expression:
 
 
 def type_of(op: Expression, scope: NameScope) -> Typed:
-    """The type of an expression, with its core."""
+    """Return the type of an expression, with its core."""
     match op:
         case Name(name):
             return _type_of_name(name, scope, op.at)
@@ -165,7 +165,10 @@ def _member(op: MemberAttribute, scope: NameScope) -> Typed:
 
 
 def _with_default(op: MemberAttribute, otherwise: Expression, found: Typed, scope: NameScope) -> Typed:
-    """The type of a member with a default: a constant of its type, in its unit."""
+    """Return the type of a member with a default.
+
+    The default must be a constant of the member's type, in a compatible unit.
+    """
     given, member = type_of(otherwise, scope), found.core
     if not isinstance(member, MemberAttribute):
         raise DefinitionError(
@@ -190,7 +193,7 @@ def _with_default(op: MemberAttribute, otherwise: Expression, found: Typed, scop
 
 
 def of_attribute(attribute: Attribute) -> Typed:
-    """The type of an attribute in an expression."""
+    """Return the type of an attribute in an expression."""
     name = Name(attribute.name)
     match attribute.kind:
         case "text":
@@ -205,7 +208,7 @@ def of_attribute(attribute: Attribute) -> Typed:
 
 
 def unknown_attribute(name: str, scope: NameScope, at: Place | None) -> DefinitionError:
-    """The error for an undeclared name."""
+    """Return the error for an undeclared name, with a hint."""
     if scope.members:
         known = [*scope.parameters, *(f"{o}.{n}" for o, of in scope.members.items() for n in of if o)]
         return DefinitionError(
@@ -286,15 +289,18 @@ def _type_of_arithmetic(
 
 
 def _linear_sum(sign: ArithmeticSign, a: TypedQuantity, b: TypedQuantity) -> bool:
-    """Whether a sum converts by scale alone: one side is a difference, or a literal is added (2 °C more are
-    3.6 °F more).
+    """Whether a sum converts by scale alone.
+
+    That is so if one side is a difference, or a literal is added (2 °C more are 3.6 °F more).
     """
     return a.difference or b.difference or (sign == "+" and a.constant != b.constant)
 
 
 def _is_difference(sign: ArithmeticSign, a: TypedQuantity, b: TypedQuantity) -> bool:
-    """Whether a result is a difference: °C − °C, and a difference plus or minus a literal or a difference. A
-    literal minus a literal is a literal.
+    """Whether the result of a sum or difference is a difference itself.
+
+    That is so for °C − °C, and for a difference plus or minus a literal or a difference. A literal minus a
+    literal is a literal.
     """
     if a.difference != b.difference:
         return (b if a.difference else a).constant
@@ -317,7 +323,7 @@ def _type_of_product(sign: ArithmeticSign, left: TypedQuantity, right: TypedQuan
 def _align_units(
     left: TypedQuantity, right: TypedQuantity, op: Arithmetic | Compare, how: str, *, linear: bool
 ) -> tuple[TypedQuantity, TypedQuantity]:
-    """Both quantities in one unit: that of the one that is not a literal, else of the left."""
+    """Return both quantities in one unit: that of the operand that is not a literal, else of the left one."""
     if left.bare or right.bare:
         return left, right
     if left.unit is None or right.unit is None:
@@ -371,7 +377,7 @@ def _no_unit(left: TypedQuantity, right: TypedQuantity, op: Arithmetic | Compare
 
 
 def in_unit_of(found: TypedQuantity, wanted: TypedQuantity, op: Expression, name: str) -> float | int:
-    """A constant in the unit of the attribute of that name."""
+    """Return a constant in the unit of the named attribute."""
     assert isinstance(found.core, Number)
     if found.unit is None:
         return found.core.value
@@ -386,7 +392,7 @@ def in_unit_of(found: TypedQuantity, wanted: TypedQuantity, op: Expression, name
 
 
 def _side(op: Compare, scope: NameScope) -> Expression:
-    """One operand of a range of numbers or times."""
+    """Return one comparison of a range of numbers or times, in the core."""
     a, b = type_of(op.left, scope), type_of(op.right, scope)
     found = spacetime.compare(op, a, b)
     return found or _ordered(op.sign, _number(a, op.left), _number(b, op.right), op)

@@ -1,4 +1,4 @@
-"""Conditions over conditions: the order in which they are checked, and their upstream conditions."""
+"""Conditions over conditions: their upstream conditions, and the order in which they are checked."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ def check_in_order(
     others: Iterable[Condition],
     check: Callable[[S, Mapping[str, Condition]], Condition],
 ) -> list[Condition]:
-    """Check statements in an order in which each follows those that it builds on; return the conditions in
-    the order of the text.
+    """Check statements, each after those that it builds on.
+
+    Return the conditions in the order of the text.
     """
     made: dict[str, Condition] = {other.name: other for other in others}
     waiting = {statement.name: statement for statement in statements}
@@ -47,7 +48,10 @@ def _circle(first: DerivedStatement, waiting: Mapping[str, DerivedStatement]) ->
 
 
 def upstream(name: str, made: Mapping[str, Condition], at: Place | None) -> Condition:
-    """The condition of that name, as an upstream of another one."""
+    """Return the condition with a name, as an upstream of another one.
+
+    Raises an error if it cannot be an upstream.
+    """
     if name not in made:
         raise DefinitionError(f"unknown condition '{name}'", at, hint=did_you_mean(name, made))
     condition = made[name]

@@ -1,5 +1,5 @@
-"""Frozen values that every other package uses: events, topics, batches, space, time, units, quality of
-service.
+"""Frozen values that every other package uses, and the host that runs protocol machines.
 
-Also the host that runs protocol machines. This package imports nothing else of Holdfast but `errors`.
+The values are events, topics, batches, space, time, units and quality of service. This package imports
+nothing else of Holdfast but `errors`.
 """

@@ -1,4 +1,4 @@
-"""The relations that two intervals of conditions can have to one another. [Allen 1983]
+"""The relations of two intervals of conditions to one another. [Allen 1983]
 
 An interval begins and ends at instants. The intervals of a momentary condition have no length.
 """

@@ -1,9 +1,9 @@
-"""A batch is a ``pyarrow.RecordBatch`` of events of one topic.
+"""Functions on batches. A batch is a ``pyarrow.RecordBatch`` of events of one topic.
 
-Columns: ``time`` (timestamp[us, UTC]), ``source`` (string), ``sequence`` (int64), and, where the
-events have them, ``place`` (string), ``x``, ``y``, ``z`` (float64; there is no ``y`` without ``x``);
-then the topic's attributes.  A missing value is null or NaN; a column that is absent is missing in
-every row.  String columns may be dictionary-encoded.
+Its columns are ``time`` (timestamp[us, UTC]), ``source`` (string), ``sequence`` (int64), and, where the
+events have them, ``place`` (string), ``x``, ``y``, ``z`` (float64; there is no ``y`` without ``x``); then the
+topic's attributes. A missing value is null or NaN. A column that is absent is missing in every row. String
+columns may be dictionary-encoded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WATERMARK = b"holdfast.reached"
 
 @lru_cache(1_000)
 def schema(topic: Topic, *, axes: int = 0, place: bool = False) -> pa.Schema:
-    """The Arrow schema of a batch of ``topic`` whose events have ``axes`` coordinates or a place."""
+    """Return the Arrow schema of a batch of ``topic`` whose events have ``axes`` coordinates or a place."""
     fields = [pa.field("time", TIME), pa.field("source", pa.string()), pa.field("sequence", pa.int64())]
     if place:
         fields.append(pa.field("place", pa.string()))
@@ -48,7 +48,7 @@ def schema(topic: Topic, *, axes: int = 0, place: bool = False) -> pa.Schema:
 
 
 def from_events(topic: Topic, events: Sequence[Event]) -> pa.RecordBatch:
-    """Build a batch from events of one topic, in their order."""
+    """Return a batch with events of one topic, in their order."""
     axes = max((len(e.location or ()) for e in events), default=0)
     form = schema(topic, axes=axes, place=any(e.place is not None for e in events))
     columns = {
@@ -67,7 +67,7 @@ def from_events(topic: Topic, events: Sequence[Event]) -> pa.RecordBatch:
 
 
 def to_events(topic: Topic, batch: pa.RecordBatch) -> Iterator[Event]:
-    """Yield the events of a batch; missing values are ``None``."""
+    """Yield the events of a batch. Missing values are ``None``."""
     absent: list[Value] = [None] * len(batch)
     columns = {name: values(batch.column(name)) for name in batch.schema.names if name != "time"}
     names = [a.name for a in topic.attributes]
@@ -90,7 +90,7 @@ def _is_known(value: Value) -> bool:
 
 
 def values(column: pa.Array) -> list[Any]:
-    """Return the values of a column with NaN replaced by a missing value."""
+    """Return the values of a column as a list, with ``None`` for null and NaN."""
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), None, column)
     if column.null_count == 0 and (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
@@ -107,7 +107,7 @@ def times(batch: pa.RecordBatch) -> NDArray[np.int64]:
 
 
 def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Sort a batch by (time, source, sequence)."""
+    """Return a batch sorted by (time, source, sequence)."""
     return batch.take(order(batch))
 
 
@@ -118,12 +118,15 @@ def order(batch: pa.RecordBatch) -> pa.Array:
 
 
 def in_turn(batch: pa.RecordBatch, places: NDArray[np.int64], by: str) -> pa.RecordBatch:
-    """Sort rows by ``places`` without reordering the rows that share a value of the column ``by``."""
+    """Return rows sorted by ``places``. Rows that share a value of the column ``by`` keep their order."""
     return batch.take(pa.array(np.argsort(turns(batch, places, by), kind="stable")))
 
 
 def turns(batch: pa.RecordBatch, places: NDArray[np.int64], by: str) -> NDArray[np.int64]:
-    """Return the rank of each row for ``in_turn``: rows that share a value of ``by`` keep their order."""
+    """Return the rank of each row for ``in_turn``.
+
+    Rows that share a value of ``by`` have ranks in their order.
+    """
     groups = plain(batch.column(by)).dictionary_encode(null_encoding="encode").indices.to_numpy()
     grouped = np.argsort(groups, kind="stable")
     low, ranks = groups[grouped].astype(np.int64) * len(batch), np.unique(places, return_inverse=True)[1]
@@ -132,12 +135,12 @@ def turns(batch: pa.RecordBatch, places: NDArray[np.int64], by: str) -> NDArray[
 
 
 def plain(column: pa.Array) -> pa.Array:
-    """Decode a column that is dictionary-encoded."""
+    """Return a column without dictionary encoding. Other columns are unchanged."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def trim_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Decode the dictionaries of a batch that have more words than the batch has rows."""
+    """Return a batch in which dictionaries with more words than the batch has rows are decoded."""
     long = {
         field.name
         for field, column in zip(batch.schema, batch.columns, strict=True)
@@ -147,12 +150,12 @@ def trim_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def compact(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Shorten the dictionaries of a batch to at most as many words as it has rows."""
+    """Return a batch whose dictionaries have at most as many words as the batch has rows."""
     return pa.RecordBatch.from_arrays([in_use(column) for column in batch.columns], schema=batch.schema)
 
 
 def in_use(column: pa.Array) -> pa.Array:
-    """Drop the words of a dictionary that no row uses, if the dictionary is longer than the column."""
+    """Return a column without unused dictionary words, if the dictionary is longer than the column."""
     if not column.type.equals(DICTIONARY) or len(column.dictionary) <= len(column):
         return column
     used = np.zeros(len(column.dictionary), np.bool_)
@@ -163,7 +166,7 @@ def in_use(column: pa.Array) -> pa.Array:
 
 
 def concatenate(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
-    """Concatenate batches. A column that a batch lacks is missing in its rows."""
+    """Return the concatenation of batches. A column that a batch lacks is missing in its rows."""
     batches = list(batches)
     coded = [{f.name for f in batch.schema if pa.types.is_dictionary(f.type)} for batch in batches]
     mixed = {
@@ -190,9 +193,9 @@ def _decode_dictionary(batch: pa.RecordBatch, names: set[str]) -> pa.RecordBatch
 
 
 def conform(topic: Topic, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
-    """Cast a batch to the types of its topic and drop columns that the topic does not declare.
+    """Return a batch in the types of its topic, without columns that the topic does not declare.
 
-    Integers become floats and times without a zone are UTC. A cast that would change or lose a value is a
+    Integers become floats, and times without a zone are UTC. A cast that would change or lose a value raises
     `UsageError`.
     """
     if isinstance(batch, pa.Table):
@@ -261,13 +264,13 @@ def _fits(type: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def known_of(topic: Topic, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Drop the attributes whose kind in the batch differs from the topic's."""
+    """Return a batch without the attributes whose kind in the batch differs from the topic's."""
     kinds = {a.name: TYPES[a.kind] for a in topic.attributes}
     return batch.select([f.name for f in batch.schema if kinds.get(f.name, f.type) == f.type])
 
 
 def locate(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
-    """Drop coordinates after the first missing axis: there is no ``y`` without ``x``."""
+    """Return columns without coordinates after the first missing axis: there is no ``y`` without ``x``."""
     there: pa.Array | None = None
     for axis in AXES:
         if axis not in columns:
@@ -281,7 +284,7 @@ def locate(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
 
 
 def with_totals(batch: pa.RecordBatch, event_count: int, watermark: Instant | None) -> pa.RecordBatch:
-    """Note in the metadata of a compacted batch how many events it stands for and its watermark."""
+    """Return a compacted batch with metadata: the number of events before compaction, and the watermark."""
     note = {_EVENTS: str(event_count).encode()}
     if watermark is not None:
         note[_WATERMARK] = str(watermark).encode()
@@ -289,13 +292,16 @@ def with_totals(batch: pa.RecordBatch, event_count: int, watermark: Instant | No
 
 
 def row_count(batch: pa.RecordBatch) -> int:
-    """How many events a batch stands for: its own rows, or those before it was compacted."""
+    """Return how many events a batch represents: its own rows, or the rows before it was compacted."""
     note = (batch.schema.metadata or {}).get(_EVENTS)
     return len(batch) if note is None else int(note)
 
 
 def latest_time(batch: pa.RecordBatch) -> Instant | None:
-    """The latest event time of a batch, including rows that compaction dropped."""
+    """Return the latest event time of a batch, including rows that compaction dropped.
+
+    Returns ``None`` if the batch is empty.
+    """
     note = (batch.schema.metadata or {}).get(_WATERMARK)
     if note is not None:
         return int(note)
@@ -304,7 +310,7 @@ def latest_time(batch: pa.RecordBatch) -> Instant | None:
 
 
 def to_ipc(batch: pa.RecordBatch) -> bytes:
-    """Serialize a batch in Arrow's stream format."""
+    """Return a batch as bytes in Arrow's stream format."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -313,5 +319,5 @@ def to_ipc(batch: pa.RecordBatch) -> bytes:
 
 
 def from_ipc(raw: bytes) -> pa.RecordBatch:
-    """Deserialize a batch that ``to_ipc`` wrote."""
+    """Return the batch that ``to_ipc`` has serialized."""
     return pa.ipc.open_stream(raw).read_next_batch()

@@ -1,7 +1,7 @@
-"""Correlation subscriptions: simple events that agree in time and space.  [J1, J2]
+"""Correlation subscriptions: simple events that agree in time and space. [J1, J2]
 
-A simple event is one value of one attribute, measured by one sensor.  Bounds of values belong to a
-filter; ``within`` (δt) and ``near`` (δl) do not: both are strict, as printed.
+A simple event is one value of one attribute, measured by one sensor. Bounds of values belong to a filter. The
+bounds ``within`` (δt) and ``near`` (δl) are strict, as in the papers.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ TELLS: tuple[Tell, ...] = get_args(Tell)
 
 
 class Simple(NamedTuple):
-    """A simple event ``e_d = (a_d, p_d, v, t)``. ``sequence`` distinguishes events of one sensor at one
-    time."""
+    """A simple event ``e_d = (a_d, p_d, v, t)``.
+
+    ``sequence`` distinguishes events of one sensor at one time.
+    """
 
     attribute: str
     sensor: str
@@ -35,7 +37,7 @@ class Simple(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RangeFilter:
-    """A simple filter ``low ≤ attribute ≤ high``, with identification for one sensor only."""
+    """A simple filter ``low ≤ attribute ≤ high``. With ``sensor`` it accepts only that sensor."""
 
     attribute: str
     low: float = -math.inf
@@ -45,8 +47,11 @@ class RangeFilter:
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """A correlation subscription: one filter for each sensor (identified) or attribute (abstract, over the
-    sensors in a region)."""
+    """A correlation subscription with its filters and bounds.
+
+    An identified subscription has one filter for each sensor. An abstract one has one filter for each
+    attribute, over all sensors in a region.
+    """
 
     filters: tuple[RangeFilter, ...]
     within: Duration
@@ -55,5 +60,5 @@ class Correlation:
 
     @property
     def names_sensors(self) -> bool:
-        """Whether the filters name their sensors (identified subscription)."""
+        """Whether the filters name their sensors, as in an identified subscription."""
         return all(one.sensor is not None for one in self.filters)

@@ -1,4 +1,4 @@
-"""How many members must be active: a number, or a share of all."""
+"""Thresholds of counts: the number of members that must be active, or a share of all members."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ UNKNOWN: tuple[Unknown, ...] = get_args(Unknown)
 
 @dataclass(frozen=True, slots=True)
 class CountShare:
-    """A number of members such as ``2``, or with ``of_all`` a share of all members."""
+    """A number of members such as ``2``, or, with ``of_all``, a share of all members."""
 
     amount: Fraction
     of_all: bool = False
 
     def count_of(self, total: int) -> Fraction:
-        """The number of members that the share means, out of ``total``."""
+        """Return the number of members that this stands for, out of ``total``."""
         return self.amount * total if self.of_all else self.amount
 
 
@@ -32,7 +32,9 @@ class Quota:
     fewer: CountShare
 
     def holds(self, holding: bool, members: int, total: int) -> bool:
-        """Whether the count is active for ``members`` active members of ``total``, given whether it was
-        ``holding`` before."""
+        """Whether the count is active, given the number of active members.
+
+        ``holding`` is whether it was active before.
+        """
         needed = (self.fewer if holding else self.least).count_of(total)
         return members > 0 and members >= needed

@@ -1,5 +1,8 @@
-"""Events enter a condition, transitions leave it, and a notification is a transition addressed to a
-subscription."""
+"""Events, transitions and notifications.
+
+Events are the input of a condition and transitions its output. A notification is a transition that is
+addressed to a subscription.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One reading: a flat set of uniquely named values of basic types. [F1]"""
+    """One message of a publisher: a flat set of uniquely named values of basic types. [F1]"""
 
     topic: str
     time: Instant
@@ -52,7 +55,7 @@ class Event:
 
     @property
     def order(self) -> tuple[Instant, str, int]:
-        """The key that sorts events in processing order."""
+        """The key by which events are sorted for processing."""
         return (self.time, self.source, self.sequence)
 
 
@@ -62,7 +65,7 @@ def lacking(event: Event, names: Collection[str]) -> Event:
 
 
 class Transition(NamedTuple):
-    """An event that a condition lets pass, unchanged [F5], with its status, scope and start."""
+    """One output of a condition: the unchanged event [F5], with its status, scope and start."""
 
     event: Event
     status: Status
@@ -73,7 +76,7 @@ class Transition(NamedTuple):
 
 
 class Notification(NamedTuple):
-    """A transition addressed to a subscription."""
+    """A transition that is addressed to a subscription."""
 
     subscription: str
     event: Event
@@ -83,6 +86,7 @@ class Notification(NamedTuple):
 
     @property
     def id(self) -> str:
+        """The id of the notification, which is equal for equal notifications on every runtime."""
         return notification_id(
             self.subscription,
             self.scope,
@@ -94,17 +98,17 @@ class Notification(NamedTuple):
 
     @property
     def order(self) -> tuple[Instant, str, str, str, int, str]:
-        """The key that sorts notifications in an output; a missing scope comes first."""
+        """The key by which notifications are sorted in an output. A missing scope comes first."""
         event = self.event
         return (event.time, self.subscription, self.scope or "", event.source, event.sequence, self.status)
 
     @property
     def what(self) -> tuple[object, ...]:
-        """The key under which a transition and the one that takes it back are the same."""
+        """The key under which a transition and a later one that takes it back are equal."""
         return (self.subscription, self.scope, meant(self.status), self.since, self.event.order)
 
     def to_json(self) -> dict[str, Any]:
-        """The notification as the JSON object that the command line prints."""
+        """Return the notification as the JSON object that the command line prints."""
         event = self.event
         return {
             "id": self.id,
@@ -123,10 +127,10 @@ class Notification(NamedTuple):
 def notify(
     subscription: str, event: Event, status: Status, scope: str | None, since: Instant | None
 ) -> Notification:
-    """Address a transition to a subscription.
+    """Return a transition as a notification of a subscription.
 
-    Nothing ends before it starts: if a late reading ends what began later, the end gets the time of the
-    start.
+    Nothing ends before it starts: if a late reading ends an interval that began later, the end gets the time
+    of the start.
     """
     if since is not None and since > event.time:
         event = replace(event, time=since)
@@ -144,13 +148,15 @@ S = TypeVar("S", bound=_Retractable)
 
 
 def standing(notifications: Iterable[Notification]) -> list[Notification]:
-    """The notifications that were not taken back later, in order. Used for conditions with ``late
-    correct``."""
+    """Return the notifications that were not taken back later, in order.
+
+    Use it for conditions with ``late correct``.
+    """
     return sorted(left(notifications), key=lambda one: one.order)
 
 
 def left(notifications: Iterable[S]) -> list[S]:
-    """Drop the transitions that were taken back later, and those that took them back."""
+    """Return notifications without those that were taken back later, and without the retractions."""
     found: dict[object, list[tuple[int, S]]] = {}
     for i, one in enumerate(notifications):
         some = found.setdefault(one.what, [])
@@ -163,12 +169,12 @@ def left(notifications: Iterable[S]) -> list[S]:
 
 
 def meant(status: str) -> str:
-    """The status that a retraction takes back; any other status is returned as it is."""
+    """Return the status that a retraction takes back. Any other status is returned unchanged."""
     return next((notifications for notifications, back in TAKES_BACK.items() if back == status), status)
 
 
 def _plain(value: Value) -> Value:
-    """The value as JSON can write it: NaN is null, infinity is text."""
+    """Return a value that JSON can represent: NaN as null, infinity as text."""
     if isinstance(value, float) and value - value != 0:
         return None if value != value else repr(value)
     return value
@@ -177,11 +183,10 @@ def _plain(value: Value) -> Value:
 def notification_id(
     subscription: str, scope: str | None, status: str, time: Instant, source: str, sequence: int
 ) -> str:
-    """The id of a notification, equal for equal notifications on every runtime, so that a sink can recognise
-    a repetition.
+    """Return the id of a notification. Equal notifications have equal ids on every runtime.
 
-    It is BLAKE2b, ten bytes in hex, of the compact JSON array [subscription, scope, status, time in µs,
-    source, sequence] in UTF-8.
+    A sink can recognise repetitions by it. It is BLAKE2b, ten bytes in hex, of the compact JSON array
+    [subscription, scope, status, time in µs, source, sequence] in UTF-8.
     """
     parts = [subscription, scope, status, time, source, sequence]
     try:

@@ -1,4 +1,4 @@
-"""The folders that contain the files named by a definition."""
+"""Folders in which the files that a definition names are searched."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from ..errors import UsageError
 
 
 class Folder(Protocol):
-    """Resolves a file name to a path with ``folder / name``. Every ``Path`` is one."""
+    """The protocol of folders: ``folder / name`` resolves a file name to a path.
+
+    Every ``Path`` follows it.
+    """
 
     def __truediv__(self, path: str, /) -> Path: ...
 

@@ -1,4 +1,4 @@
-"""The rules of a condition beside its predicates: minimum durations, no data, and expected sources."""
+"""Rules of a condition beside its predicates: minimum durations, no data, and expected sources."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ INITIALLY: tuple[Initially, ...] = get_args(Initially)
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A minimum duration: ``for 5 min``, ``for 3 readings`` or ``for Limits.wait``. The default requires
-    none."""
+    """A minimum duration: ``for 5 min``, ``for 3 readings`` or ``for Limits.wait``.
+
+    The default requires nothing.
+    """
 
     length: Duration = 0
     readings: int = 0
@@ -41,8 +43,8 @@ class Roster:
 class Care:
     """The rules of a state beside its predicates.
 
-    ``unknown`` and ``forget`` are the durations after its last reading when a scope becomes unknown or is
-    forgotten. With ``quietly`` a condition that is active at the first reading emits no start.
+    ``unknown`` and ``forget`` are durations after the last reading of a scope: then it becomes unknown, or
+    its state is removed. With ``quietly`` a condition that is active at the first reading emits no start.
     """
 
     enter: Hold = AT_ONCE

@@ -1,7 +1,7 @@
-"""Runs a protocol machine: the one place where its effects are carried out.
+"""The host that runs a protocol machine and carries out its effects.
 
-Below a host (TCP, UDP, queues in memory, the radio of a mote) there is a clock, and a table with an action
-for each kind of effect. The host manages timers itself.
+A host needs a clock, and a table with an action for each kind of effect: on TCP, UDP, queues in memory, or
+the radio of a mote. It manages timers itself.
 """
 
 from __future__ import annotations
@@ -23,22 +23,26 @@ Actions = Mapping[type, Callable[[Any], object]]
 
 
 class Timing(Protocol):
-    """A clock that can call an action at a given time. A node of the simulator is one."""
+    """The protocol of clocks: they can call an action at a given time. A node of the simulator is one."""
 
     @property
     def now(self) -> Instant: ...
 
     def at(self, when: Instant, action: Callable[[Any], None], argument: Any, /) -> Any:
-        """Call ``action(argument)`` at a time, or as soon as possible after it. Returns a handle for
-        ``cancel``."""
+        """Call ``action(argument)`` at the instant ``when``, or as soon as possible after it.
+
+        Returns a handle for ``cancel``.
+        """
 
     def cancel(self, timer: Any, /) -> None:
-        """Cancel a call that is still due."""
+        """Cancel a call that has not been made yet, by its handle."""
 
 
 class Handles(Protocol):
-    """The part of a protocol machine that a host needs, with inputs and effects of `protocol` or of one
-    family."""
+    """The part of a protocol machine that a host uses.
+
+    Inputs and effects are those of `protocol`, or of one family of protocols.
+    """
 
     def handle(self, state: Any, given: Any, /) -> tuple[Any, list[Any]]: ...
 
@@ -47,7 +51,7 @@ class Handles(Protocol):
 class Host:
     """A machine's state, its queue of inputs, and its timers by name.
 
-    Inputs are handled one at a time, each with all its effects; an input caused by an effect waits its turn.
+    Inputs are handled one at a time, each with all its effects. An input that an effect causes is queued.
     ``blame`` receives inputs that the machine could not handle, with the error. Without it, and for requests
     of the machine's own user, the error is raised. Once ``alive`` returns false, remaining effects are
     dropped.
@@ -74,7 +78,10 @@ class Host:
         self.actions = {**own, **self.actions}
 
     def tell(self, kind: Callable[Concatenate[Instant, P], Any], *about: P.args, **more: P.kwargs) -> None:
-        """Queue an input of a kind with the current time."""
+        """Queue an input of a kind with the current time.
+
+        It is handled at once unless another input is being handled.
+        """
         self._inputs.append(kind(self.clock.now, *about, **more))
         if self._busy:
             return
@@ -86,23 +93,25 @@ class Host:
             self._busy = False
 
     def ask(self, request: Any) -> None:
-        """Pass a request of the machine's own user to the machine."""
+        """Queue a request of the machine's own user as an input."""
         self.tell(Asked, request)
 
     def peek(self, to: Point, message: Any) -> Any:
-        """Offer the machine a message that passes through. Returns the message to forward, or nothing if
-        the machine took it."""
+        """Offer the machine a message that passes through this node.
+
+        Returns the message to forward, or ``None`` if the machine consumed it.
+        """
         self._onward = None
         self.tell(Passing, to, message)
         return self._onward
 
     def fire(self, timer: str) -> None:
-        """Pass a timer that has fired to the machine."""
+        """Queue the input for a timer that has fired."""
         del self.timers[timer]
         self.tell(Fired, timer)
 
     def stop(self) -> None:
-        """Cancel all timers."""
+        """Cancel all timers. The machine's state does not change."""
         for running in self.timers.values():
             self.clock.cancel(running)
         self.timers.clear()

@@ -1,4 +1,7 @@
-"""Instants are whole microseconds since 1970-01-01 UTC; durations are whole microseconds."""
+"""Conversion of instants and durations.
+
+An instant counts microseconds since 1970-01-01 UTC; a duration, microseconds.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ _NAMES = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (MILLISECOND,
 
 
 def from_datetime(date_time: datetime, zone: tzinfo = UTC) -> Instant:
-    """The instant of a datetime. A naive one is taken to be in ``zone``."""
+    """Return the instant of a datetime. A datetime without a zone is in ``zone``."""
     aware = date_time if date_time.tzinfo is not None else date_time.replace(tzinfo=zone)
     return (aware - _EPOCH) // _TICK
 
@@ -44,7 +47,7 @@ def parse_datetime(text: str, format: str | None = None) -> datetime:
 
 
 def parse_instant(text: str, zone: tzinfo = UTC, format: str | None = None) -> Instant:
-    """Parse text to an instant; a time without a zone is taken to be in ``zone``."""
+    """Parse text to an instant. A time without a zone is in ``zone``."""
     return from_datetime(parse_datetime(text, format), zone)
 
 
@@ -67,14 +70,17 @@ def instant(when: str | datetime) -> Instant:
 
 
 class TimeUnit(NamedTuple):
-    """The unit in which a clock counts, and its length in microseconds."""
+    """A unit in which clocks count, and its length in microseconds."""
 
     name: str
     factor: int
 
 
 def unit_of_epoch(number: float) -> TimeUnit | None:
-    """Guess the unit of a number since 1970 from its size: the unit in which it is a date of our days.
+    """Guess the unit of a number since 1970 from its size.
+
+    The guess is the unit in which the number is a date from 2000 to 2090; ``None`` if it is neither seconds
+    nor milliseconds.
 
     >>> [unit_of_epoch(number) for number in (1_767_225_600, 1_767_225_600_000, 60_000_000)]
     [TimeUnit(name='seconds', factor=1000000), TimeUnit(name='milliseconds', factor=1000), None]
@@ -84,8 +90,10 @@ def unit_of_epoch(number: float) -> TimeUnit | None:
 
 
 def _instead(when: object) -> str:
-    """A hint that suggests how to write a value that is not a time; the unit of numbers is guessed from
-    their size."""
+    """Return a hint how to write a value that is not a time.
+
+    The unit of numbers is guessed from their size.
+    """
     try:
         size = abs(float(when))  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -96,7 +104,8 @@ def _instead(when: object) -> str:
 
 
 def show_instant(at: Instant) -> str:
-    """
+    """Format an instant as ISO 8601 in UTC, with microseconds.
+
     >>> show_instant(1189690500000000)
     '2007-09-13T13:35:00.000000Z'
     """
@@ -116,7 +125,7 @@ def _show_clock(second: int) -> str:
 
 
 def show_duration(length: Duration) -> str:
-    """Format a duration in its largest whole unit.
+    """Format a duration in the largest unit in which it is a whole number.
 
     >>> show_duration(30_000_000), show_duration(90_000_000), show_duration(1_500)
     ('30 s', '90 s', '1500 us')

@@ -1,4 +1,4 @@
-"""The outline of several places: the smallest convex polygon around them, as text."""
+"""Outlines of several places: the smallest convex polygon around them, as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ROUND = 16
 
 
 def corners(shape: Shape) -> tuple[Point, ...]:
-    """Points whose hull contains a shape in the plane; circles are approximated."""
+    """Return points whose hull contains a shape in the plane. A circle is approximated by a polygon."""
     match shape:
         case Rectangle(low, high):
             (a, b), (c, d) = _flat(low), _flat(high)
@@ -30,7 +30,7 @@ def _flat(point: Sequence[float]) -> tuple[float, float]:
 
 
 def hull(points: Iterable[Sequence[float]]) -> list[tuple[float, float]]:
-    """The corners of the smallest convex polygon around points, counterclockwise.
+    """Return the corners of the smallest convex polygon around points, counterclockwise.
 
     >>> hull([(0, 0), (2, 0), (1, 0.5), (2, 2), (0, 2)])
     [(0.0, 0.0), (2.0, 0.0), (2.0, 2.0), (0.0, 2.0)]
@@ -42,7 +42,7 @@ def hull(points: Iterable[Sequence[float]]) -> list[tuple[float, float]]:
 
 
 def _half(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """One side of the hull, from the first point to the last. [Andrew's monotone chain]"""
+    """Return one side of the hull, from the first point to the last. [Andrew's monotone chain]"""
     found: list[tuple[float, float]] = []
     for x, y in points:
         while len(found) > 1:
@@ -55,7 +55,7 @@ def _half(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def outline(points: Iterable[Sequence[float]]) -> str | None:
-    """The hull of points as WKT text, or nothing without points.
+    """Return the hull of points as WKT text, or ``None`` if there are no points.
 
     >>> outline([(0, 0), (1, 0), (0, 1)])
     'POLYGON ((0 0, 1 0, 0 1, 0 0))'

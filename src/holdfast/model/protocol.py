@@ -1,7 +1,7 @@
 """The inputs and effects of protocol machines.
 
-A machine reads no clock and draws no random number: time comes with every input, and chance from the seed
-that it is started with. A host must not reuse a state that it passed to ``handle``.
+A machine reads no clock and draws no random number: every input has the time, and the first one a seed. A
+host must not reuse a state that it passed to ``handle``.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ EVERYBODY: Peer = "*"
 
 
 class Started(msgspec.Struct, frozen=True):
-    """The host has started, or restarted after a failure with only what the machine stored durably."""
+    """An input: the host has started, for the first time or after a failure.
+
+    After a failure the machine has only the state that was stored durably.
+    """
 
     now: Instant
     seed: int
 
 
 class Joined(msgspec.Struct, frozen=True):
-    """A connection to a peer exists. ``role`` is the role that the peer has proved, where roles matter."""
+    """An input: a connection to a peer exists. ``role`` is the role that the peer has proved, or empty."""
 
     now: Instant
     peer: Peer
@@ -36,7 +39,7 @@ class Joined(msgspec.Struct, frozen=True):
 
 
 class Left(msgspec.Struct, frozen=True):
-    """A connection to a peer is gone."""
+    """An input: a connection to a peer has ended, for the reason ``why``."""
 
     now: Instant
     peer: Peer
@@ -44,7 +47,7 @@ class Left(msgspec.Struct, frozen=True):
 
 
 class Received(msgspec.Struct, frozen=True):
-    """A message has arrived."""
+    """An input: a message has arrived from a peer."""
 
     now: Instant
     sender: Peer
@@ -52,7 +55,10 @@ class Received(msgspec.Struct, frozen=True):
 
 
 class Passing(msgspec.Struct, frozen=True):
-    """A message to a point passes through this node. It continues as an ``Onward`` effect, or not at all."""
+    """An input: a message to a point passes through this node.
+
+    It continues only with an ``Onward`` effect.
+    """
 
     now: Instant
     to: Point
@@ -60,7 +66,7 @@ class Passing(msgspec.Struct, frozen=True):
 
 
 class Undelivered(msgspec.Struct, frozen=True):
-    """The host dropped a message to a peer that cannot keep up. The connection remains."""
+    """An input: the host dropped a message to a peer that is too slow. The connection remains."""
 
     now: Instant
     peer: Peer
@@ -68,14 +74,14 @@ class Undelivered(msgspec.Struct, frozen=True):
 
 
 class Fired(msgspec.Struct, frozen=True):
-    """A timer has fired."""
+    """An input: a timer that the machine has set has fired."""
 
     now: Instant
     timer: str
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A request of the machine's own user (an application or a client)."""
+    """An input: a request of the machine's own user, which is an application or a client."""
 
     now: Instant
     request: Any
@@ -85,7 +91,7 @@ Input = Started | Joined | Left | Received | Passing | Undelivered | Fired | Ask
 
 
 class Send(msgspec.Struct, frozen=True):
-    """Send a message to a peer. ``cause`` names the topic or subscription, for statistics."""
+    """An effect: send a message to a peer. ``cause`` names the topic or subscription, for statistics."""
 
     to: Peer
     message: Any
@@ -93,7 +99,7 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class Route(msgspec.Struct, frozen=True):
-    """Send a message to a point; the nearest live node receives it."""
+    """An effect: send a message to a point. The live node nearest to the point receives it."""
 
     to: Point
     message: Any
@@ -101,7 +107,7 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """Send a message to every node in a rectangle, including the sender if it stands there."""
+    """An effect: send a message to every node in a rectangle, including the sender if it is inside."""
 
     low: Point
     high: Point
@@ -110,39 +116,39 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class Nearby(msgspec.Struct, frozen=True):
-    """Send a message once to all nodes in radio range."""
+    """An effect: send a message once to all nodes in radio range."""
 
     message: Any
     cause: str = ""
 
 
 class Onward(msgspec.Struct, frozen=True):
-    """Forward the message that passes through, with this content."""
+    """An effect: forward the message that passes through, with this content."""
 
     message: Any
 
 
 class SetTimer(msgspec.Struct, frozen=True):
-    """Set a timer to fire at ``at``. It replaces a running timer of that name."""
+    """An effect: set a timer to fire at ``at``. It replaces a running timer with the same name."""
 
     timer: str
     at: Instant
 
 
 class CancelTimer(msgspec.Struct, frozen=True):
-    """Cancel a timer. Has no effect if it does not run."""
+    """An effect: cancel a timer, if it runs."""
 
     timer: str
 
 
 class Deliver(msgspec.Struct, frozen=True):
-    """Pass something to the machine's own user."""
+    """An effect: pass a result to the machine's own user."""
 
     what: Any
 
 
 class Drop(msgspec.Struct, frozen=True):
-    """Close the connection to a peer for the reason ``why``."""
+    """An effect: close the connection to a peer for the reason ``why``."""
 
     peer: Peer
     why: str
@@ -152,10 +158,13 @@ Effect = Send | Route | Spread | Nearby | Onward | SetTimer | CancelTimer | Deli
 
 
 class ProtocolMachine(Protocol):
-    """A broker, reader, writer or router as a pure state machine, so that every host runs it unchanged."""
+    """The protocol of a broker, reader, writer or router as a pure state machine.
+
+    Every host can run it unchanged.
+    """
 
     def initial(self) -> Any:
-        """The state before any input."""
+        """Return the state of the machine before any input."""
 
     def handle(self, state: Any, given: Input) -> tuple[Any, list[Effect]]:
-        """Handle one input. The state that was passed in must not be used again."""
+        """Handle one input. Return the new state and the effects. The old state must not be used again."""

@@ -1,4 +1,4 @@
-"""How events reach a condition: in arrival order, or held back and put in order.  [S8, F12, F13]"""
+"""Delivery: the order in which a condition processes events, and late events. [S8, F12, F13]"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .instant import Duration
 
 @dataclass(frozen=True, slots=True)
 class Correct:
-    """Corrects earlier emissions for events that arrive up to ``within`` too late."""
+    """A treatment of late events: correct earlier output for events that are late by up to ``within``."""
 
     within: Duration
 
@@ -25,7 +25,7 @@ LATE: tuple[Word, ...] = get_args(Word)
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """In which order events reach a condition, and what happens to late ones.
+    """The order in which a condition processes events, and its treatment of late ones.
 
     If ``wait`` is ``None``, delivery is *timely*: arrival order, never sorted. Otherwise it is *ordered*: an
     event is processed once the watermark has passed it by ``wait``, in the order of (time, source, sequence).

@@ -1,7 +1,6 @@
-"""Quantities with units: ``2 s``, ``14 m``, ``-10 dBm``.
+"""Quantities with units in files: ``2 s``, ``14 m``, ``-10 dBm``.
 
-In Python an annotated field of a frozen value is a plain number in the base unit. In a file it is written
-with its unit.
+In Python an annotated field of a frozen value is a plain number in the base unit. A file states the unit.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ _WRITTEN = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\s\d
 
 @dataclass(frozen=True, eq=False)
 class Quantity:
-    """The name of a kind of quantity, an example, and its units as multiples of the first of them.
+    """A kind of quantity: its name, an example, and its units as multiples of the first one.
 
-    A ``whole`` quantity is an integer number of that many parts of the base unit. ``suffix`` is the ending of
+    If ``whole`` is given, values are integers: so many parts of the base unit. ``suffix`` is the ending of
     field names that states the unit.
     """
 
@@ -54,7 +53,7 @@ class Quantity:
 
     @property
     def expectation(self) -> str:
-        """Describe in words which input is expected."""
+        """A description of the expected input, for error messages."""
         return f"{self.called} with its unit, such as '{self.example}'"
 
 

@@ -1,8 +1,8 @@
-"""Query expressions: which events a component looks at, dimension by dimension. [F58]
+"""Query expressions: the events that a component selects, dimension by dimension. [F58]
 
 A query has one parameter for each dimension of the information space: topic, time, location and status. An
 index is absolute, or relative (``x^r``) to the time of the information space and the location of its host
-[F57]. Times are microseconds, locations points or names of places.
+[F57]. Times are microseconds; locations are points or names of places.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_TICKS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A value of a dimension: microseconds, a point, or a name. It is relative if written ``x^r``."""
+    """A value of a dimension: microseconds, a point, or a name. The notation of a relative one is ``x^r``."""
 
     value: int | Point | str
     relative: bool = False
@@ -42,17 +42,17 @@ HERE = Index((), relative=True)
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """The whole domain, ``D_T``, ``D_L``, ``D_S``."""
+    """The group of all values of a dimension: ``D_T``, ``D_L``, ``D_S``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placeless(Whole):
-    """The part of a whole domain that is at no point, but at a named place or nowhere."""
+    """The part of a whole dimension that is at no point, but at a named place or without location."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryRange:
-    """All values from low to high, both included. For points, the box between them."""
+    """The group of all values from low to high, both included. For points, it is the box between them."""
 
     low: Index
     high: Index
@@ -60,7 +60,7 @@ class QueryRange:
 
 @dataclass(frozen=True, slots=True)
 class Ball:
-    """All locations within a distance of a point, including the boundary."""
+    """The group of all locations within a distance of a point, including the boundary."""
 
     centre: Index
     radius: float
@@ -68,7 +68,7 @@ class Ball:
 
 @dataclass(frozen=True, slots=True)
 class MemberSet:
-    """An explicit set of values."""
+    """A group that consists of the listed values."""
 
     values: tuple[Index, ...]
 
@@ -81,14 +81,17 @@ WHOLE = Whole()
 
 @dataclass(frozen=True, slots=True)
 class Closest:
-    """The value nearest to an index. For topics and statuses, the equal one. [F59]"""
+    """A parameter: the value nearest to an index. For topics and statuses it is the equal one. [F59]"""
 
     index: Index
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One value for a group. ``functions`` has one function for every attribute, or one for each. [F60]"""
+    """A parameter: one value for a group.
+
+    ``functions`` has one function for all attributes, or one for each. [F60]
+    """
 
     functions: Function | tuple[tuple[str, Function], ...]
     group: Group = WHOLE
@@ -96,7 +99,10 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Multiple:
-    """Each member of a group by itself, and how many of them must satisfy the predicate. [F61]"""
+    """A parameter: each member of a group by itself. [F61]
+
+    ``how`` is how many of them must satisfy the predicate.
+    """
 
     how: How
     group: Group = WHOLE
@@ -104,9 +110,9 @@ class Multiple:
 
 @dataclass(frozen=True, slots=True)
 class PooledDimension:
-    """Treats all events of a group alike, wherever in the group they occur.
+    """A parameter that treats all events of a group alike, wherever in the group they occur.
 
-    An extension of the thesis for locations and statuses. For statuses, the latest event of a place counts,
+    It extends the thesis for locations and statuses. For statuses, the latest event of a place counts,
     whether it is a start or an end.
     """
 
@@ -118,11 +124,11 @@ Parameter = Closest | Aggregate | Multiple | PooledDimension
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The parameters of a query. The default is the latest event of a topic, at any location and with any
-    status.
+    """The four parameters of a query.
 
-    Every value of the attributes in ``each`` is a condition of its own; the thesis has ``separate`` for the
-    four dimensions only.
+    The default is the latest event of a topic, at any location and with any status. Every value of the
+    attributes in ``each`` is a condition of its own; the thesis has ``separate`` for the four dimensions
+    only.
     """
 
     topic: Closest | Aggregate | Multiple
@@ -132,7 +138,7 @@ class Query:
     each: tuple[str, ...] = ()
 
     def parameters(self) -> Iterator[tuple[Dimension, Parameter]]:
-        """The four parameters, in the order of the thesis' tables."""
+        """Yield each dimension with its parameter, in the order of the thesis' tables."""
         yield "topic", self.topic
         yield "time", self.time
         yield "location", self.location
@@ -140,13 +146,13 @@ class Query:
 
     @property
     def separate(self) -> tuple[str, ...]:
-        """The dimensions and then the attributes of which every value is a condition of its own."""
+        """The dimensions, then the attributes, of which every value is a condition of its own."""
         own = (d for d, p in self.parameters() if isinstance(p, Multiple) and p.how == "separate")
         return (*own, *self.each)
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics that the query reads."""
+        """The names of the topics that the query reads."""
         match self.topic:
             case Closest(Index(str(name))):
                 return (name,)
@@ -161,7 +167,7 @@ class Query:
 
 
 def indices(parameter: Parameter) -> tuple[Index, ...]:
-    """The indices that a parameter contains."""
+    """Return the indices that a parameter contains."""
     if isinstance(parameter, Closest):
         return (parameter.index,)
     match parameter.group:

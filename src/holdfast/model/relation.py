@@ -1,9 +1,8 @@
-"""Relationships between publishers: a measure of their latest readings, and when it starts and ends to
-satisfy a test.
+"""Relationships between publishers: a measure of their latest readings, and tests that start and end them.
 
 A *tie* is one relationship: its members, and the name of its scope. Its measure is known once every member
-has published. A position with a limited accuracy makes the measure a range of numbers, and only what is
-certain counts. [B53–B72]
+has published. A position with a limited accuracy makes the measure a range of numbers, and a test must be
+certain for all of them. [B53–B72]
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ Strategy = Literal["range_ring", "parallel_line", "centre_of_mass", "counting", 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of a strategy: a number, for all members or one of them.
+    """A number that configures a strategy, for all members or one of them.
 
-    ``volatility`` is how much a member moves compared with the others; ``enlarged`` is how much larger a ring
+    ``volatility`` is how much a member moves compared with the others. ``enlarged`` is how much larger a ring
     is that keeps its leading edge. [B55, B67]
     """
 
@@ -37,20 +36,22 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class ReadingRange:
-    """The numbers from ``low`` to ``high``, both included. A strict bound is the next representable
-    number."""
+    """The numbers from ``low`` to ``high``, both included.
+
+    A strict bound is stored as the next representable number.
+    """
 
     low: float = -math.inf
     high: float = math.inf
 
     def holds(self, value: float, error: float = 0.0) -> bool:
-        """Whether a number known up to ``error`` is certainly in the range."""
+        """Whether a number with an error of at most ``error`` is certainly in the range."""
         return self.low <= value - error and value + error <= self.high
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """The measure is in ``within``, and has been for ``hold``."""
+    """A test of a measure: it is in the range ``within``, and has been for ``hold`` microseconds."""
 
     within: ReadingRange
     hold: Duration = 0
@@ -67,14 +68,14 @@ class Participant:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """``scale * x``, or ``scale / x``, for an attribute of a member. [B61]"""
+    """A term of a sum: ``scale * x``, or ``scale / x``, for an attribute of a member. [B61]"""
 
     member: Participant
     scale: float = 1.0
     reciprocal: bool = False
 
     def of(self, x: float) -> float:
-        """The value of the term for ``x``; division by zero has no value."""
+        """Return the value of the term for ``x``; NaN for a division by zero."""
         if not self.reciprocal:
             return self.scale * x
         return self.scale / x if x else math.nan
@@ -82,8 +83,10 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """The members of one relationship. ``terms`` has one list for each alternative of a sum; ``pair`` has
-    the two sources of a pair."""
+    """The members of one relationship.
+
+    ``terms`` has one list for each alternative of a sum. ``pair`` has the two sources of a pair.
+    """
 
     scope: str | None
     members: tuple[Participant, ...]
@@ -93,8 +96,10 @@ class Tie:
 
 @dataclass(frozen=True)
 class Pairs(Sequence[Tie]):
-    """The ties of all pairs of sources of two topics, computed on access: a million ties need two lists of
-    names only."""
+    """The ties of all pairs of sources of two topics.
+
+    They are computed on access, so a million ties need two lists of names.
+    """
 
     topics: tuple[str, str]
     first: tuple[str, ...]
@@ -127,9 +132,9 @@ LENGTHS = ("distance", "spread", "radius")
 class Relation:
     """A relationship to watch, compiled from a definition.
 
-    ``ties`` are all ties; without them, each source of the first of the two ``roaming`` topics with each of
-    the second. ``accuracy`` is the attribute with the error of a position. For ``best``, the choice changes
-    when an alternative is less by at least ``by``. For ``radius``, ``quorum`` members must be inside,
+    ``ties`` are all ties. If it is ``None``, they are each source of the first ``roaming`` topic with each
+    source of the second. ``accuracy`` is the attribute with the error of a position. For ``best``, the choice
+    changes when an alternative is less by at least ``by``. For ``radius``, ``quorum`` members must be inside,
     ``around`` one source or around the member for which the radius is smallest.
     """
 
@@ -155,25 +160,26 @@ Point = tuple[float, ...]
 
 
 def whole(point: Point) -> Point:
-    """Complete a point to three coordinates; missing ones are 0."""
+    """Return a point with three coordinates. Missing coordinates are 0."""
     return (*point, 0.0, 0.0)[:3]
 
 
 def apart(a: Point, b: Point) -> float:
-    """The distance of two points, equal to the kernel's to the last bit."""
+    """Return the distance of two points. It is equal to the kernel's result to the last bit."""
     x, y, z = (p - q for p, q in zip(whole(a), whole(b), strict=True))
     return math.sqrt(x * x + y * y + z * z)
 
 
 def spread(points: Sequence[Point]) -> float:
-    """The largest distance of a point from the centre of all."""
+    """Return the largest distance of a point from the centre of all points."""
     middle = centre(points)
     return max(apart(point, middle) for point in points)
 
 
 def radius(points: Sequence[Point], quorum: int, around: int | None = None) -> float:
-    """The radius around one point that contains ``quorum`` points including itself; around any point, the
-    smallest.
+    """Return the radius around one point that contains ``quorum`` points including itself.
+
+    Without ``around`` it is the smallest such radius around any of the points.
 
     >>> radius([(0.0,), (3.0,), (4.0,), (9.0,)], 3)
     3.0
@@ -183,13 +189,13 @@ def radius(points: Sequence[Point], quorum: int, around: int | None = None) -> f
 
 
 def centre(points: Sequence[Point]) -> Point:
-    """The mean of points."""
+    """Return the mean of points, with three coordinates."""
     axes = zip(*map(whole, points), strict=True)
     return tuple(sum(axis) / len(points) for axis in axes)
 
 
 def slow(nominal: float) -> float:
-    """The duration in minutes from which a route of ``nominal`` minutes counts as slow. [B72]
+    """Return the duration in minutes from which a route of ``nominal`` minutes counts as slow. [B72]
 
     >>> slow(16)
     20.0

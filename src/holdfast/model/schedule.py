@@ -1,4 +1,4 @@
-"""Recurring times such as ``Sat 00:00 – Mon 06:00`` and ``22:00 – 06:00``, and times that occur once."""
+"""Schedules of windows such as ``Sat 00:00 – Mon 06:00``, recurring or once."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _ONCE = re.compile(rf"{_DATE}\s*(?:–|-|to)\s*{_DATE}")
 
 @dataclass(frozen=True, slots=True)
 class ScheduleWindow:
-    """A window from ``start`` to before ``end`` in local time, in minutes of the week or of the day
-    (``period``).
+    """A window from ``start`` to before ``end`` in local time.
 
-    A window that occurs once is in minutes since the year 1.
+    Both are minutes of the week or of the day; ``period`` is its length. For a window that occurs once,
+    ``period`` is ``None`` and both are minutes since the year 1.
     """
 
     start: int
@@ -33,7 +33,10 @@ class ScheduleWindow:
     period: int | None
 
     def left(self, minute: float) -> float | None:
-        """The minutes of the window that are left at a minute since the year 1, or ``None`` outside."""
+        """Return the minutes of the window that remain at a minute since the year 1.
+
+        Returns ``None`` if the minute is outside the window.
+        """
         if self.period is None:
             return self.end - minute if self.start <= minute < self.end else None
         length = (self.end - self.start - 1) % self.period + 1
@@ -43,7 +46,7 @@ class ScheduleWindow:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Windows in the local time of a zone."""
+    """Windows in the local time of a zone, during which a mute is on."""
 
     windows: tuple[ScheduleWindow, ...]
     zone: str = "UTC"
@@ -57,8 +60,10 @@ class Schedule:
         return self._left(at) is not None
 
     def ends(self, at: Instant) -> Instant:
-        """The first instant from ``at`` on that is in no window, or ``NEVER`` if the windows cover all
-        time."""
+        """Return the first instant from ``at`` on that is in no window.
+
+        Returns ``NEVER`` if the windows cover all time.
+        """
         for _ in range(_STEPS):
             if (left := self._left(at)) is None:
                 return at
@@ -74,7 +79,7 @@ class Schedule:
         return max(found, default=None)
 
     def _wall(self, at: Instant) -> datetime:
-        """The local time of an instant."""
+        """Return the local time of an instant."""
         date_time = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=at)
         return date_time.astimezone(self._zone).replace(tzinfo=None)
 
@@ -87,7 +92,7 @@ def _instant(date_time: datetime) -> Instant:
 
 
 def schedule(text: str, zone: str | None) -> Schedule:
-    """Parse a schedule: windows separated by commas."""
+    """Parse a schedule: windows separated by commas. Raises ``ValueError`` if it is invalid."""
     try:
         ZoneInfo(zone or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""The text of a scope with several values, such that different values have different texts."""
+"""The text of a scope with several values. Different values have different texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SEPARATOR, QUOTE, ESCAPE = ",", '"', "\\"
 
 
 def join_values(values: Sequence[str]) -> str:
-    """Join values with commas. Of several values, one that contains a comma or a quote is quoted.
+    """Return values joined with commas. Of several values, one that contains a comma or a quote is quoted.
 
     >>> join_values(["north", "3"]), join_values(["north", "lab,3"]), join_values(["lab,3"])
     ('north,3', 'north,"lab,3"', 'lab,3')
@@ -41,7 +41,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def quote_value(value: str) -> str:
-    """Quote a value if it needs quotes in a list."""
+    """Return a value, in quotes if it needs them in a list."""
     if SEPARATOR not in value and QUOTE not in value:
         return value
     escaped = value.replace(ESCAPE, ESCAPE + ESCAPE).replace(QUOTE, ESCAPE + QUOTE)

@@ -1,9 +1,9 @@
-"""Points, regions and their nesting.
+"""Points, shapes, regions and their nesting.
 
-A region is named.  It contains events by their coordinates (its shape), by the name of their
-place, or by their source; and whatever a region inside it contains.  Shapes are closed: the
-boundary belongs to them.  A shape of fewer dimensions than the point ignores the further ones; a
-point of fewer dimensions than the shape is not inside.
+A region has a name. It contains events by their coordinates (its shape), by the name of their place, or by
+their source, and all events of regions inside it. Shapes are closed: the boundary belongs to them. A shape of
+fewer dimensions than a point ignores the further coordinates. A point of fewer dimensions than the shape is
+not inside.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Point = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """An interval, rectangle or box: one to three dimensions."""
+    """An interval, rectangle or box, of one to three dimensions, between two opposite corners."""
 
     low: Point
     high: Point
@@ -44,7 +44,7 @@ class Circle:
 
 @dataclass(frozen=True, slots=True)
 class Polygon:
-    """A simple polygon in the plane, by its corners."""
+    """A simple polygon in the plane, given by its corners."""
 
     corners: tuple[Point, ...]
 
@@ -53,7 +53,7 @@ Shape = Rectangle | Circle | Polygon
 
 
 def dimensions(shape: Shape) -> int:
-    """How many coordinates a shape has."""
+    """Return the number of coordinates of a shape."""
     match shape:
         case Rectangle(low, _):
             return len(low)
@@ -64,14 +64,14 @@ def dimensions(shape: Shape) -> int:
 
 
 def contains(shape: Shape, point: Sequence[float] | None) -> bool:
-    """Whether the closed shape contains the point."""
+    """Whether a closed shape contains a point. A missing point is in no shape."""
     if point is None or len(point) < dimensions(shape):
         return False
     return bool(inside(shape, [np.float64(c) for c in point]))
 
 
 def inside(shape: Shape, axes: Sequence[Any]) -> NDArray[np.bool_]:
-    """Which of many points, given as one array for each axis, a closed shape contains."""
+    """Return the mask of the points in a closed shape. Points are given as one array for each axis."""
     match shape:
         case Rectangle(low, high):
             sides = [(lo <= axis) & (axis <= hi) for lo, hi, axis in zip(low, high, axes, strict=False)]
@@ -91,7 +91,7 @@ def inside(shape: Shape, axes: Sequence[Any]) -> NDArray[np.bool_]:
 
 
 def geometry(shape: Shape) -> Any:
-    """Convert a shape to shapely. A circle has no such form."""
+    """Return a polygon or rectangle as a shapely geometry. A circle has no such form."""
     import shapely
 
     match shape:
@@ -110,7 +110,7 @@ _MIRROR: Mapping[Relation, Relation] = {"inside": "contains", "contains": "insid
 
 
 def relation(a: Shape, b: Shape) -> Relation:
-    """How shape ``a`` lies to shape ``b``. Shapes that only touch are disjoint."""
+    """Return the relation of shape ``a`` to shape ``b``. Shapes that only touch are disjoint."""
     a, b = _on_a_line(a), _on_a_line(b)
     if a == b:
         return "equal"
@@ -135,7 +135,7 @@ def relation(a: Shape, b: Shape) -> Relation:
 
 
 def _on_a_line(shape: Shape) -> Shape:
-    """Convert a circle in one dimension to an interval."""
+    """Return a circle of one dimension as an interval. Other shapes are unchanged."""
     match shape:
         case Circle((centre,), radius):
             return Rectangle((centre - radius,), (centre + radius,))
@@ -166,7 +166,7 @@ def _boxes(a: Rectangle, b: Rectangle) -> Relation:
 
 
 def _apart(al: float, ah: float, bl: float, bh: float) -> bool:
-    """Whether two intervals are disjoint, or only touch and both have a length."""
+    """Whether two intervals are disjoint. Intervals that touch are disjoint if both have a length."""
     touching = ah == bl or bh == al
     return ah < bl or bh < al or (touching and al < ah and bl < bh)
 
@@ -225,7 +225,7 @@ def _polygons(a: Shape, b: Shape) -> Relation:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A named part of the world: by its shape, by the sources in it, or by its name alone."""
+    """A named part of the world, given by its shape, by the sources in it, or by its name alone."""
 
     name: str
     shape: Shape | None = None
@@ -236,7 +236,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Gazetteer:
-    """The named regions and how they nest: room in floor in building."""
+    """The named regions of a world and their nesting, such as room in floor in building."""
 
     regions: tuple[Region, ...] = ()
 
@@ -275,7 +275,7 @@ class Gazetteer:
         return {level: tuple(regions) for level, regions in found.items()}
 
     def ancestors(self, name: str) -> list[Region]:
-        """The regions that contain the named one by declaration, nearest first."""
+        """Return the regions that contain the named one by declaration, nearest first."""
         path: list[Region] = []
         child, parent = name, self.by_name[name].parent
         while parent is not None:
@@ -291,7 +291,7 @@ class Gazetteer:
         return path
 
     def regions_named(self, name: str) -> tuple[Region, ...] | None:
-        """The regions of a level, or the one region of that name."""
+        """Return the regions of a level, or the region with that name; ``None`` if there is neither."""
         if name in self.levels:
             return self.levels[name]
         region = self.by_name.get(name)
@@ -299,7 +299,10 @@ class Gazetteer:
 
     @cached_property
     def innermost(self) -> tuple[Region, ...]:
-        """The regions that contain no other. A partial overlap is an error that names both regions."""
+        """The regions that contain no other region.
+
+        A partial overlap raises an error that names both regions.
+        """
         around = set(nest(self.regions, self).parents)
         return tuple(region for i, region in enumerate(self.regions) if i not in around)
 
@@ -379,7 +382,10 @@ def _shape(word: str, numbers: Any) -> Shape:
 
 
 def rectangle(low: Point, high: Point) -> Rectangle:
-    """A checked rectangle: two opposite corners, each of one to three coordinates."""
+    """Return a rectangle from two opposite corners of one to three coordinates.
+
+    Raises ``ValueError`` if they are invalid.
+    """
     if not 1 <= len(low) == len(high) <= 3:
         raise ValueError("a rectangle needs its low and its high corner, of one to three coordinates each")
     if any(not (lo <= hi and math.isfinite(hi - lo)) for lo, hi in zip(low, high, strict=True)):
@@ -388,7 +394,10 @@ def rectangle(low: Point, high: Point) -> Rectangle:
 
 
 def circle(centre: Point, radius: float) -> Circle:
-    """A checked circle: a centre of one to three coordinates and a positive radius."""
+    """Return a circle from a centre of one to three coordinates and a positive radius.
+
+    Raises ``ValueError`` if invalid.
+    """
     if not 1 <= len(centre) <= 3 or not all(math.isfinite(c) for c in centre):
         raise ValueError("a circle needs a centre of one to three coordinates, then its radius")
     if not 0 < radius < math.inf:
@@ -397,7 +406,7 @@ def circle(centre: Point, radius: float) -> Circle:
 
 
 def polygon(corners: Iterable[Point]) -> Polygon:
-    """A checked polygon: three or more corners in the plane, no side crossing another."""
+    """Return a polygon from three or more corners in the plane. Raises ``ValueError`` if sides cross."""
     import shapely
 
     shape = Polygon(tuple(corners))
@@ -414,7 +423,7 @@ def polygon(corners: Iterable[Point]) -> Polygon:
 
 
 class PartialOverlap(UsageError):
-    """Two scopes of one subscription overlap, and neither contains the other. [F9]"""
+    """Raised when two scopes of one subscription overlap and neither contains the other. [F9]"""
 
     def __init__(self, first: str, second: str) -> None:
         super().__init__(
@@ -428,8 +437,8 @@ class Forest:
     """Regions that are disjoint or nested, as trees. [F8, F9, F10]
 
     ``parents[i]`` is the smallest region around region ``i``, or -1. ``places`` and ``sources`` map each name
-    of the gazetteer and each listed source to its region, or -1. ``inner`` has the shapes of regions without
-    a shape that lie in a listed region.
+    of the gazetteer and each listed source to its region, or -1. ``inner`` has shapes of other regions of the
+    gazetteer, each with the region without a shape that contains it.
     """
 
     regions: tuple[Region, ...]
@@ -440,7 +449,7 @@ class Forest:
 
     @cached_property
     def chains(self) -> tuple[tuple[int, ...], ...]:
-        """For each region the regions that contain it: itself first, the outermost last."""
+        """The chain of each region: the region, then the regions that contain it, outermost last."""
         return tuple(self._chain(i) for i in range(len(self.regions)))
 
     def _chain(self, i: int) -> tuple[int, ...]:
@@ -448,12 +457,12 @@ class Forest:
 
     @cached_property
     def depth(self) -> int:
-        """The length of the longest chain."""
+        """The number of levels of nesting: the length of the longest chain."""
         return max(map(len, self.chains))
 
     @cached_property
     def innermost_first(self) -> tuple[tuple[Shape, int], ...]:
-        """The shapes with their regions, deeper regions first, then in the order of declaration."""
+        """The shapes with their regions. Deeper regions come first, then the order of declaration counts."""
         shaped = [(region.shape, i) for i, region in enumerate(self.regions) if region.shape is not None]
         return tuple(sorted([*shaped, *self.inner], key=lambda found: -len(self.chains[found[1]])))
 
@@ -466,10 +475,10 @@ class Forest:
         return dict(self.sources)
 
     def locate(self, place: str | None, source: str, point: Sequence[float] | None) -> int:
-        """The smallest region that contains an event, or -1.
+        """Return the smallest region that contains an event, or -1.
 
-        A place of the gazetteer decides; else a listed source; else the coordinates. A point on a boundary
-        that two regions share is in the region that was declared first.
+        A place of the gazetteer determines it, else a listed source, else the coordinates. A point on a
+        boundary that two regions share is in the region that was declared first.
         """
         if place is not None and place in self.by_place:
             return self.by_place[place]
@@ -482,7 +491,7 @@ class Forest:
 
 
 def nest(regions: Sequence[Region], gazetteer: Gazetteer) -> Forest:
-    """Arrange regions by containment. A partial overlap is an error that names both regions."""
+    """Return regions arranged by containment. A partial overlap raises an error that names both regions."""
     around = _around(regions, gazetteer)
     parents = tuple(max(ring, key=lambda j: len(around[j]), default=-1) for ring in around)
     index = {region.name: i for i, region in enumerate(regions)}
@@ -502,7 +511,7 @@ def nest(regions: Sequence[Region], gazetteer: Gazetteer) -> Forest:
 
 
 def _around(regions: Sequence[Region], gazetteer: Gazetteer) -> list[list[int]]:
-    """For each region the numbers of the regions that contain it; these are nested themselves."""
+    """Return for each region the numbers of the regions that contain it, which are nested themselves."""
     members = {r.name: _members(r, gazetteer) for r in regions}
     around: list[list[int]] = [[] for _ in regions]
     for i, a in enumerate(regions):  # every pair: a few thousand regions take some seconds
@@ -531,7 +540,7 @@ def _members(region: Region, gazetteer: Gazetteer) -> frozenset[str]:
 
 
 def _regions(a: Region, b: Region, members: Mapping[str, frozenset[str]], gazetteer: Gazetteer) -> Relation:
-    """How two regions lie to one another, by declaration, by sources and by shape."""
+    """Return the relation of two regions, by declaration, by sources and by shape."""
     if any(r.name == b.name for r in gazetteer.ancestors(a.name)):
         return "inside"
     if any(r.name == a.name for r in gazetteer.ancestors(b.name)):

@@ -1,4 +1,4 @@
-"""Tables: values by key that predicates compare readings with."""
+"""Tables: values by key, with which predicates compare readings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT = "*"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A declared column: of a kind that attributes have, or a ``duration``."""
+    """A declared column of a table. Its kind is one of those of attributes, or ``duration``."""
 
     name: str
     kind: str
@@ -25,10 +25,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """The values of a table by key. Two tables are equal if they have the same content.
+    """The values of a table by key. Tables with equal content are equal.
 
-    ``data[i]`` is the Arrow array of ``columns[i]``. Keys of several values are joined to one text. An event
-    is looked up by its attributes ``by``. Predicates name a column as ``Limits.high``.
+    ``data[i]`` is the Arrow array of ``columns[i]``. Keys of several values are joined to one text. The
+    attributes ``by`` of an event are its key in the table. Predicates name a column as ``Limits.high``.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Table:
 
     @cached_property
     def attributes(self) -> tuple[Attribute, ...]:
-        """The attributes that the row of an event adds to the event."""
+        """The attributes that the row of an event adds to the event, such as ``Limits.high``."""
         return tuple(Attribute(f"{self.name}.{a.name}", a.kind, a.unit) for a in self.columns)
 
     def __len__(self) -> int:
@@ -51,7 +51,7 @@ class Table:
 
 
 def digest_of(arrays: Any) -> str:
-    """A digest of columns, equal for equal columns."""
+    """Return a digest of columns. Equal columns have equal digests."""
     found = blake2b(digest_size=16)
     for array in arrays:
         found.update(f"{array.type} {len(array)} {array.offset}".encode())

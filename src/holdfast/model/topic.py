@@ -1,4 +1,4 @@
-"""Topics: the name and the attributes of one kind of event."""
+"""Topics: the name and the attributes of each kind of event."""
 
 from __future__ import annotations
 
@@ -27,17 +27,20 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Topic:
-    """A name and its attributes. ``time``, ``source`` and location are part of every event."""
+    """A kind of event: its name and its attributes.
+
+    ``time``, ``source`` and location are part of every event.
+    """
 
     name: str
     attributes: tuple[Attribute, ...] = ()
 
     @cached_property
     def by_name(self) -> dict[str, Attribute]:
-        """Every attribute that a predicate can name, including the fixed ones."""
+        """Every attribute that a predicate can name, including fixed ones such as ``source``."""
         fixed = {name: Attribute(name, kind) for name, kind in FIXED.items()}
         return fixed | {a.name: a for a in self.attributes}
 
     def differing(self, other: Topic) -> frozenset[str]:
-        """The attributes whose kind or unit differs in another topic, or that it lacks."""
+        """Return the attributes that another topic lacks or has with another kind or unit."""
         return frozenset(one.name for one in self.attributes if other.by_name.get(one.name) != one)

@@ -1,7 +1,7 @@
-"""Units: a quantity is compared after conversion, and °C is never compared with metres.
+"""Units of measurement. A quantity is compared after conversion, and never with one of another dimension.
 
-A unit is a power product of base dimensions with a factor and, for temperatures, an offset:
-``base value = value * factor + offset``.
+A unit is a power product of base dimensions with a factor and, for temperatures, an offset: ``base value =
+value * factor + offset``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NONE: Dimension = ()
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit of measurement.  Factors are exact, so that conversion rounds once."""
+    """A unit of measurement. Its factor and offset are exact, so that a conversion rounds once."""
 
     name: str
     dimension: Dimension
@@ -28,7 +28,7 @@ class Unit:
 
     @property
     def difference(self) -> Unit:
-        """The unit of a difference of two quantities: the same scale without its zero."""
+        """The unit of a difference of two quantities: the same scale, without the offset."""
         return self if not self.offset else replace(self, name=f"Δ{self.name}", offset=Fraction(0))
 
 
@@ -143,19 +143,19 @@ _SPELLED = {
 
 
 def nearest(name: str) -> str | None:
-    """A hint ``Did you mean '°C'?`` for an unknown unit."""
+    """Return the hint ``Did you mean '°C'?`` for an unknown unit, or ``None`` if no unit is similar."""
     plain = name.casefold().replace("^", "")
     spelled = _SPELLED.get(plain) or _SPELLED.get(plain.removesuffix("s"))
     return f"Did you mean '{spelled}'?" if spelled else did_you_mean(plain, UNITS)
 
 
 def product(a: Unit, b: Unit) -> Unit:
-    """The unit of a product of two quantities."""
+    """Return the unit of a product of two quantities."""
     return _combine(a, b, 1, "*")
 
 
 def quotient(a: Unit, b: Unit) -> Unit:
-    """The unit of a quotient of two quantities."""
+    """Return the unit of a quotient of two quantities."""
     return _combine(a, b, -1, "/")
 
 
@@ -168,7 +168,8 @@ def _combine(a: Unit, b: Unit, sign: int, sign_name: str) -> Unit:
 
 
 def convert(value: float, unit: Unit, to: Unit) -> float:
-    """
+    """Convert a value from one unit to another of the same dimension.
+
     >>> convert(77, UNITS["°F"], UNITS["°C"])
     25.0
     """
@@ -177,6 +178,6 @@ def convert(value: float, unit: Unit, to: Unit) -> float:
 
 
 def conversion(unit: Unit, to: Unit) -> tuple[Fraction, Fraction]:
-    """The scale and the offset that convert a value in ``unit`` to ``to``."""
+    """Return the scale and the offset that convert a value in ``unit`` to ``to``."""
     assert unit.dimension == to.dimension
     return unit.factor / to.factor, (unit.offset - to.offset) / to.factor

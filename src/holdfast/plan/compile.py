@@ -1,4 +1,4 @@
-"""A checked definition as operators, linked: what each consumes, emits and waits for."""
+"""Compilation of a checked definition to operators, with their links to each other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from ..model.topic import Topic
 
 
 def operators(checked: Checked, *, sharded: bool = False) -> list[Operator]:
-    """The operators of a definition, upstream ones before downstream ones."""
+    """Return the linked operators of a definition, in topological order.
+
+    With ``sharded``, operators are grouped such that shards can run them independently.
+    """
     return link(
         operator
         for kind, conditions in by_kind(checked.conditions)
@@ -25,7 +28,7 @@ def operators(checked: Checked, *, sharded: bool = False) -> list[Operator]:
 
 
 def link(operators: Iterable[Operator]) -> list[Operator]:
-    """Operators with their links: stage, upstreams, clock and delay; upstreams before those downstream."""
+    """Return operators in topological order, with their links: stage, upstreams, clock and delay."""
     found = list(operators)
     serving = {name: i for i, operator in enumerate(found) for names in operator.names for name in names}
     waiting = [i for i, operator in enumerate(found) if KINDS[operator.kind].builds_on_conditions]
@@ -59,34 +62,37 @@ def link(operators: Iterable[Operator]) -> list[Operator]:
 
 
 def _condition_of(topic: str) -> str:
-    """The condition whose derived events form a topic."""
+    """Return the name of the condition whose derived events form a topic."""
     return topic.removeprefix("@")
 
 
 def on_history(checked: Checked) -> Checked:
-    """The definition for a replay, in which events are in order: nothing waits, nothing is late."""
+    """Return the definition for a replay.
+
+    All its conditions are timely, because the events of a replay are in order.
+    """
     timely = (replace(condition, delivery=TIMELY) for condition in checked.conditions)
     return replace(checked, conditions=tuple(timely))
 
 
 def conditions(checked: Checked) -> dict[str, Any]:
-    """The conditions of a definition, by name."""
+    """Return the conditions of a definition by name."""
     return checked.by_name
 
 
 def without(checked: Checked, names: Collection[str]) -> Checked:
-    """The definition without some of its conditions."""
+    """Return the definition without the named conditions."""
     left = tuple(condition for condition in checked.conditions if condition.name not in names)
     return replace(checked, conditions=left)
 
 
 def only(checked: Checked, names: Collection[str]) -> Checked:
-    """The definition with the named conditions only."""
+    """Return the definition with the named conditions only."""
     return without(checked, [name for name in checked.by_name if name not in names])
 
 
 def with_upstreams(checked: Checked, names: Collection[str]) -> Checked:
-    """The definition with the named conditions and those that they build on."""
+    """Return the definition with the named conditions and those that they build on."""
     upstreams, found = _upstreams(checked), set(names)
     while more := {name for condition in found & upstreams.keys() for name in upstreams[condition]} - found:
         found |= more
@@ -94,7 +100,7 @@ def with_upstreams(checked: Checked, names: Collection[str]) -> Checked:
 
 
 def with_downstream(checked: Checked, names: Collection[str]) -> set[str]:
-    """The names of conditions and of all that build on them, directly or not."""
+    """Return the names of conditions and of all conditions that build on them, directly or indirectly."""
     upstreams, found = _upstreams(checked), set(names)
     while more := {name for name, below in upstreams.items() if name not in found and below & found}:
         found |= more
@@ -102,7 +108,7 @@ def with_downstream(checked: Checked, names: Collection[str]) -> set[str]:
 
 
 def _upstreams(checked: Checked) -> dict[str, set[str]]:
-    """The conditions that each condition builds on directly."""
+    """Return the conditions that each condition builds on directly."""
     known = checked.by_name
     return {
         condition.name: {topic.name for topic in condition.listens} & known.keys()
@@ -112,7 +118,7 @@ def _upstreams(checked: Checked) -> dict[str, set[str]]:
 
 
 def builds_on(checked: Checked, name: str) -> list[str]:
-    """The conditions that build directly on another."""
+    """Return the conditions that build directly on the named one."""
     return [
         condition.name
         for condition in checked.conditions
@@ -127,17 +133,17 @@ def may_build(condition: Condition) -> bool:
 
 
 def meanings(checked: Checked) -> dict[str, str]:
-    """The digest of each condition's meaning."""
+    """Return the digest of each condition's meaning. Equal digests mean equal behaviour."""
     return {condition.name: kind(condition).meaning(condition) for condition in checked.conditions}
 
 
 def in_words(checked: Checked) -> dict[str, dict[str, str]]:
-    """The descriptions of conditions by part, for the comparison of revisions."""
+    """Return the description of each condition by part. Revisions compare them."""
     return {condition.name: kind(condition).describe(condition) for condition in checked.conditions}
 
 
 def read_whole(checked: Checked) -> list[Topic]:
-    """The topics whose relevant events SQL cannot select."""
+    """Return the topics of which SQL cannot select the relevant events."""
     return [
         topic
         for topic in checked.topics
@@ -146,12 +152,18 @@ def read_whole(checked: Checked) -> list[Topic]:
 
 
 def relevant_in_sql(checked: Checked, topic: Topic, named: Naming = quote_name) -> str:
-    """An SQL condition that selects the relevant events of a topic; call `read_whole` first."""
+    """Return an SQL condition that selects the relevant events of a topic.
+
+    The topic must not be in `read_whole`.
+    """
     return some_of(test for _, tests in _tests(checked, topic, named) for test in tests or ())
 
 
 def _tests(checked: Checked, topic: Topic, named: Naming) -> Iterator[tuple[Kind, list[str] | None]]:
-    """For each kind with conditions over a topic of readings, its SQL tests; ``None`` if it has none."""
+    """Yield each kind with conditions over a topic of readings, with its SQL tests.
+
+    The tests are ``None`` if the kind has no SQL form.
+    """
     for kind_, conditions in by_kind(checked.conditions):
         own_conditions = [condition for condition in conditions if topic in condition.listens]
         if own_conditions and not kind_.builds_on_conditions:

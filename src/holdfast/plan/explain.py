@@ -1,4 +1,4 @@
-"""The plan of a definition in words: predicates, pushdown, stored state."""
+"""Descriptions of the plan of a definition: predicates, pushdown, stored state."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .compile import operators, read_whole, relevant_in_sql
 
 
 def explain(checked: Checked) -> str:
-    """Explain every machine that a definition needs."""
+    """Return a text that explains every machine of a definition."""
     parts = [part for kind_, found in by_kind(checked.conditions) for part in kind_.explain(found)]
     return "\n\n".join(parts) or "Nothing to run: no filter and no state is declared."
 
 
 def explain_on_spark(checked: Checked) -> str:
-    """Explain the plan on Spark, stage by stage, without starting Spark."""
+    """Return a text that explains the plan on Spark, stage by stage. Spark is not started."""
     parts: list[Iterable[str]] = []
     for kind_, conditions in by_kind(checked.conditions):
         if kind_.explain_on_spark is None:
@@ -34,7 +34,7 @@ def explain_on_spark(checked: Checked) -> str:
 
 
 def _frame(checked: Checked, topic: Topic) -> Iterator[str]:
-    """Explain which plan Spark uses for rows of a topic in a DataFrame."""
+    """Yield lines that explain which plan Spark uses for rows of a topic in a DataFrame."""
     consumers = [c for c in checked.conditions if kind(c).sql and topic in c.listens]
     conditions = [c for c in consumers if kind(c).window]
     is_whole = topic in read_whole(checked)
@@ -52,7 +52,7 @@ def _frame(checked: Checked, topic: Topic) -> Iterator[str]:
 
 
 def _explain_native(conditions: list[Any], published: Sequence[Topic], others: bool) -> str:
-    """Explain whether Spark SQL evaluates the conditions without Python."""
+    """Return whether Spark SQL evaluates the conditions without Python, with the reason."""
     if others:
         return "no: a component or a correlation listens"
     sharing: dict[object, list[Any]] = {}
@@ -70,7 +70,7 @@ def _explain_native(conditions: list[Any], published: Sequence[Topic], others: b
 
 
 def _explain_closed(conditions: list[Any], others: bool) -> str:
-    """Explain whether partitions are compacted on their own."""
+    """Return whether partitions are compacted separately, with the reason."""
     if others:
         return "no: a component or a correlation listens"
     if any(condition.forest is not None for condition in conditions):
@@ -82,7 +82,7 @@ def _explain_closed(conditions: list[Any], others: bool) -> str:
 
 
 def _stream(checked: Checked, topic: Topic) -> str:
-    """Explain which rows of a topic a stream drops."""
+    """Return which rows of a topic a stream drops."""
     if topic in read_whole(checked):
         return "every row crosses to Python: a component listens"
     running = (

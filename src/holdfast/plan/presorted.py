@@ -1,7 +1,7 @@
-"""Parts of a history that need not be sorted, because each outermost scope is in order already.
+"""Detection of parts of a history that need not be sorted, because each outermost scope is in order already.
 
 Outermost scopes are independent [law 3], so only the order inside each of them matters. A part whose scopes
-are in order, and follow those of the part before, is closed even if its times overlap those of others.
+are in order, and follow those of the part before, is closed even if its times overlap those of other parts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..model.instant import BEGINNING, Instant
 
 
 class Extent(NamedTuple):
-    """The scopes of a part, and the first and the last event of each."""
+    """The scopes of a part, with the first and the last event of each."""
 
     scopes: pa.StringArray
     first: pa.RecordBatch
@@ -31,8 +31,9 @@ class Extent(NamedTuple):
 
 
 def extent(operator: Operator, topic: str, batch: pa.RecordBatch, *, rising: bool = False) -> Extent | None:
-    """The scopes of a batch with first and last events; ``None`` if a scope is not in order or, if times must
-    be ``rising``, has two events with one timestamp.
+    """Return the scopes of a batch with their first and last events, or ``None`` if a scope is not in order.
+
+    With ``rising``, two events of a scope with equal times also give ``None``.
     """
     keys = operator.keys(topic, batch)
     first, last = np.full((2, len(keys.array)), -1, np.int64)
@@ -55,7 +56,7 @@ _ORDER = ["time", "source", "sequence"]
 
 
 def _ranks(source: pa.Array) -> NDArray[np.int32]:
-    """The rank of each row's source, by code point."""
+    """Return the rank of each row's source, by code point."""
     coded = source if pa.types.is_dictionary(source.type) else source.dictionary_encode()
     ranks = pc.rank(coded.dictionary, tiebreaker="dense").to_numpy().astype(np.int32)
     found: NDArray[np.int32] = ranks[np.asarray(coded.indices)]
@@ -63,7 +64,7 @@ def _ranks(source: pa.Array) -> NDArray[np.int32]:
 
 
 class Following:
-    """Tests whether parts follow one another in every scope; with ``rising`` their times must increase."""
+    """Tests whether parts follow one another in every scope. With ``rising`` their times must increase."""
 
     def __init__(self, *, rising: bool = False) -> None:
         self._rising = rising
@@ -77,8 +78,10 @@ class Following:
         self._source = np.zeros(8, np.int32)
 
     def takes(self, part: Extent) -> bool:
-        """Accept a part if it follows all parts accepted before. It may refuse one that starts before the end
-        of a part whose scopes were forgotten.
+        """Accept a part and return true if it follows all accepted parts in every scope.
+
+        The test may refuse a part that starts before the end of an earlier part whose scopes are no longer
+        stored.
         """
         if not len(part.scopes):
             return True

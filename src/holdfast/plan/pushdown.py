@@ -1,7 +1,7 @@
-"""Pushdown: which columns and rows of a topic a definition needs, decided once for all readers.
+"""Pushdown: the columns and rows of a topic that a definition needs, determined once for all readers.
 
-A reader of files, an executor on Spark, a data frame or a publisher asks a `Pushdown` what it must keep. Each
-predicate is evaluated once on a batch; see `Relevance` for the two answers.
+A reader of files, an executor on Spark, a data frame or a publisher asks a `Pushdown` which rows to retain.
+Each predicate is evaluated once on a batch; see `Relevance` for the two answers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..engine.operator import Operator
 
 
 class Consumer(NamedTuple):
-    """An operator that consumes a topic."""
+    """An operator that consumes a topic, with its id."""
 
     id: OperatorId
     operator: Operator
@@ -29,20 +29,21 @@ class Consumer(NamedTuple):
 
 @dataclass
 class Coverage:
-    """The number of events of each topic, and for each condition the number of them outside its scopes or
-    without a row in its tables.
+    """The number of events of each topic, and of each condition's events in no scope.
+
+    An event without a row in a table of the condition counts as being in no scope.
     """
 
     events: Counter[str] = field(default_factory=Counter)
     outside: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Coverage) -> None:
-        """Add what another reader counted."""
+        """Add the counts of another reader to these."""
         self.events.update(other.events)
         self.outside.update(other.outside)
 
     def out_of_scope(self, operators: Iterable[Operator]) -> list[str]:
-        """The conditions for which every event of their topics lay outside."""
+        """Return the conditions of which no event was in a scope."""
         return [
             name
             for operator in operators
@@ -52,7 +53,7 @@ class Coverage:
 
 
 class Pushdown:
-    """What the operators of a graph need of the readings of each topic."""
+    """The rows and columns that the operators of a graph need of each topic of readings."""
 
     def __init__(self, operators: Mapping[OperatorId, Operator]) -> None:
         self.operators = operators
@@ -63,7 +64,10 @@ class Pushdown:
 
     @cached_property
     def decisive_columns(self) -> dict[str, frozenset[str]]:
-        """The columns of each topic that decide whether a row is relevant; the others are read afterwards."""
+        """The columns of each topic that determine whether a row is relevant.
+
+        Other columns are read afterwards.
+        """
         return {
             topic: frozenset().union(*(operator.decisive_columns[topic] for _, operator in consumers))
             for topic, consumers in self.consumers.items()
@@ -71,11 +75,11 @@ class Pushdown:
 
     @cached_property
     def compacts(self) -> bool:
-        """Whether every operator over readings needs fewer rows of a closed part than of any other."""
+        """Whether every operator over readings needs fewer rows of a closed part than of other parts."""
         return all(operator.compacts for operator in self.operators.values() if not operator.upstream_topics)
 
     def relevance(self, topic: str, batch: pa.RecordBatch, coverage: Coverage) -> list[Relevance]:
-        """The relevance of a batch for each consumer of its topic; counts what lies in no scope."""
+        """Return the relevance of a batch for each consumer of its topic. Adds its events to ``coverage``."""
         coverage.events[topic] += len(batch)
         found = []
         for _, operator in self.consumers[topic]:
@@ -93,12 +97,12 @@ class Pushdown:
 
 
 def satisfying(relevances: Sequence[Relevance]) -> Mask:
-    """The rows that must be kept of any part of a history, because an operator needs them."""
+    """Return the rows that an operator needs of any part of a history."""
     found: Mask = np.logical_or.reduce([relevance.satisfies for relevance in relevances])
     return found
 
 
 def deciding(relevances: Sequence[Relevance]) -> Mask:
-    """The rows of a closed part that are sufficient for all operators."""
+    """Return the rows that are sufficient for all operators if the part is closed."""
     found: Mask = np.logical_or.reduce([relevance.decides for relevance in relevances])
     return found

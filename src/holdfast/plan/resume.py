@@ -1,7 +1,7 @@
-"""Operators that continue from stored states, when the definition may have changed.
+"""Operators that continue from stored states after the definition may have changed.
 
-Conditions may be added or removed: the others continue from their states, new ones start. A condition with
-the same name but another meaning is refused; changing it takes a revision.
+If conditions were added or removed, the others continue from their states and new ones start. A condition
+with the same name but another meaning is refused, because such a change needs a revision.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Resumed(NamedTuple):
 
 
 def resume(records: Sequence[OperatorRecord], checked: Checked, *, sharded: bool = False) -> list[Resumed]:
-    """The operators of a definition, given the records of those with stored states."""
+    """Return the operators of a definition, given the records of operators with stored states."""
     checked = _in_stored_form(records, checked)
     _require_same_meaning(records, checked)
     found: list[Resumed] = []
@@ -43,13 +43,13 @@ def resume(records: Sequence[OperatorRecord], checked: Checked, *, sharded: bool
 
 
 def _link(found: list[Resumed]) -> list[Resumed]:
-    """Link the operators."""
+    """Return the operators with their links, in topological order."""
     at = {id(resumed.operator.machine): resumed for resumed in found}
     return [at[id(one.machine)]._replace(operator=one) for one in link(r.operator for r in found)]
 
 
 def _in_stored_form(records: Sequence[OperatorRecord], checked: Checked) -> Checked:
-    """The definition with revised conditions in the form in which their states were stored."""
+    """Return the definition with revised conditions in the form in which their states were stored."""
     meant = {
         name: meaning
         for record in records
@@ -63,7 +63,7 @@ def _in_stored_form(records: Sequence[OperatorRecord], checked: Checked) -> Chec
 
 
 def _form(condition: Condition, meant: str | None) -> Condition:
-    """A condition, or its revisable form if the stored digest is that of this form."""
+    """Return a condition, or its revisable form if the stored digest is that of the revisable form."""
     kind = kind_of(condition)
     if meant is None or meant == kind.meaning(condition):
         return condition
@@ -78,8 +78,9 @@ def _join_machines(
     topics: Sequence[Topic],
     sharded: bool,
 ) -> Iterator[Resumed]:
-    """Operators of kinds whose conditions share machines: those with the same stage and key continue, and new
-    conditions join them.
+    """Yield the operators of kinds whose conditions share machines.
+
+    An operator with the same stage and key as a stored one continues, and new conditions join it.
     """
     places = {(one.stage, one.key): (i, one) for i, one in records}
     for operator in kind.compile(conditions, topics, sharded=sharded):
@@ -98,8 +99,9 @@ def _keep_machines(
     topics: Sequence[Topic],
     sharded: bool,
 ) -> Iterator[Resumed]:
-    """Operators of kinds whose machines are never joined: each stored machine keeps its remaining conditions,
-    and new ones get machines of their own.
+    """Yield the operators of kinds whose machines are never joined.
+
+    Each stored machine retains its remaining conditions, and new conditions get machines of their own.
     """
     missing = {condition.name: condition for condition in conditions}
     for before, record in records:
@@ -117,7 +119,7 @@ def _keep_machines(
 
 
 def find_changed_meanings(records: Sequence[OperatorRecord], checked: Checked) -> list[str]:
-    """The conditions whose meaning has changed since their states were stored."""
+    """Return the conditions whose meaning has changed since their states were stored."""
     now = meanings(_in_stored_form(records, checked))
     return [
         name

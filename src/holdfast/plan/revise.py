@@ -1,9 +1,9 @@
-"""Revisions: the effect of replacing a running definition by another one on each condition.
+"""Revisions: the effect on each condition of replacing a running definition by another one.
 
-A condition with the same meaning keeps its state. A changed one is rebuilt if there is a whole history, or
-carries over its scopes (`kinds/revision.py`); if that is impossible, the revision is refused. A new condition
-starts; one that consumes other conditions starts from their standings. The local engine and Spark streaming
-call the same functions; only the storage of histories and states differs.
+A condition with the same meaning retains its state. A changed one is rebuilt if there is a whole history;
+otherwise it carries over its scopes (`kinds/revision.py`). If that is impossible, the revision is refused. A
+new condition starts; one that consumes other conditions starts from their current states. The local engine
+and Spark streaming call the same functions; only the storage of histories and states differs.
 """
 
 from __future__ import annotations
@@ -29,14 +29,17 @@ from .compile import link, meanings, operators, with_downstream, without
 
 
 def find_changed_conditions(was: Checked, now: Checked) -> list[str]:
-    """The conditions whose meaning changed under the same name, or whose tables have other rows."""
+    """Return the conditions whose meaning changed under the same name, or whose tables have other rows."""
     before, after = meanings(was), meanings(now)
     known = [name for name in after if name in before]
     return [name for name in known if after[name] != before[name] or has_other_rows(name, was, now)]
 
 
 def to_rebuild(was: Checked, now: Checked) -> frozenset[str]:
-    """The conditions to rebuild from a whole history: new and changed ones, and all that build on them."""
+    """Return the conditions to rebuild from a whole history.
+
+    These are new and changed conditions, and all conditions that build on them.
+    """
     known = now.by_name
     new = (name for name in known if name not in was.by_name)
     found = with_downstream(now, {*find_changed_conditions(was, now), *new})
@@ -47,7 +50,7 @@ def to_rebuild(was: Checked, now: Checked) -> frozenset[str]:
 
 
 def refusal(name: str, was: Checked, now: Checked) -> str | None:
-    """Why a condition cannot carry over the state of the one of its name; `None` if it can."""
+    """Return why a condition cannot carry over its state to another definition; `None` if it can."""
     before, after = was.by_name[name], now.by_name[name]
     if before.kind != after.kind:
         return "it becomes a condition of another kind"
@@ -55,7 +58,10 @@ def refusal(name: str, was: Checked, now: Checked) -> str | None:
 
 
 def refusal_in_shards(name: str, was: Checked, now: Checked) -> str | None:
-    """Why it cannot in a streaming query, where each shard has only its own scopes; `None` if it can."""
+    """Return why a condition cannot carry over its state in a streaming query; `None` if it can.
+
+    Each shard of a query has only its own scopes, so some changes are possible only in one process.
+    """
     if (why := refusal(name, was, now)) is not None:
         return why
     old, new = (
@@ -71,20 +77,26 @@ def refusal_in_shards(name: str, was: Checked, now: Checked) -> str | None:
 
 
 def is_preserved(name: str, was: Checked, now: Checked) -> bool:
-    """Whether active scopes of a condition stay active under another definition, whatever the readings."""
+    """Whether active scopes of a condition remain active under another definition.
+
+    They must do so for all possible readings.
+    """
     return refusal(name, was, now) is None and _kind(name, now).revision.is_preserved(
         was.by_name[name], now.by_name[name]
     )
 
 
 def take_over(name: str, was: Checked, now: Checked, past: Past) -> TakeOver:
-    """Carry over the state of a condition to another definition, or refuse it."""
+    """Return the state of a condition under another definition, and its transitions.
+
+    Raises an error if it is refused.
+    """
     require(now.by_name[name], refusal(name, was, now))
     return _kind(name, now).revision.take_over(was.by_name[name], now.by_name[name], past)
 
 
 def carry_overs_of(name: str, was: Checked, now: Checked, past: Past) -> list[CarryOver]:
-    """The active scopes that a condition passes on when it restarts in an operator with others."""
+    """Return the active scopes that a condition carries over when it restarts in an operator with others."""
     require(now.by_name[name], refusal(name, was, now))
     return carry_overs(
         was.by_name[name],
@@ -95,7 +107,7 @@ def carry_overs_of(name: str, was: Checked, now: Checked, past: Past) -> list[Ca
 
 
 def operator_for_revision(name: str, checked: Checked) -> Operator:
-    """The operator of one revised condition, unlinked."""
+    """Return the operator of one revised condition, without links."""
     kind_ = _kind(name, checked)
     condition = kind_.revision.revisable(checked.by_name[name])
     (operator,) = kind_.compile([condition], condition.listens, sharded=False)
@@ -103,14 +115,14 @@ def operator_for_revision(name: str, checked: Checked) -> Operator:
 
 
 def operator_for_revision_in_shards(name: str, checked: Checked) -> Operator:
-    """The operator of one revised condition, linked with the other operators of a sharded definition."""
+    """Return the operator of one revised condition, linked with the others of a sharded definition."""
     operator = operator_for_revision(name, checked)
     rest = operators(without(checked, (name,)), sharded=True)
     return next(linked for linked in link([*rest, operator]) if linked.machine is operator.machine)
 
 
 def starts_from_standings(name: str, checked: Checked) -> bool:
-    """Whether a condition consumes the standings of its upstreams when it starts or is revised."""
+    """Whether a condition consumes the current states of its upstreams when it starts or is revised."""
     return operator_for_revision(name, checked).starts_from_standings
 
 
@@ -120,9 +132,7 @@ def splits(name: str, checked: Checked) -> bool:
 
 
 def has_other_rows(name: str, was: Checked, now: Checked) -> bool:
-    """Whether a table of a condition has changed, and the condition can carry over its scopes in
-    that case.
-    """
+    """Whether a table of a condition has changed and its scopes can be carried over."""
     before, after = was.by_name[name].tables, now.by_name[name].tables
     return before != after and refusal(name, was, now) is None
 
@@ -137,7 +147,7 @@ def _kind(name: str, checked: Checked) -> Kind:
 
 
 def preview(was: Checked, now: Checked) -> list[tuple[str, str]]:
-    """Describe in words the effect of a revision on each condition."""
+    """Return each condition that a revision affects, with a description of the effect."""
     before, after = was.by_name, now.by_name
     meant, means = meanings(was), meanings(now)
     found = [(name, "ends") for name in before if name not in after]
@@ -162,11 +172,11 @@ def preview(was: Checked, now: Checked) -> list[tuple[str, str]]:
 def standing_events(
     operator: Operator, state: Any, checked: Checked, at: Instant
 ) -> dict[str, pa.RecordBatch]:
-    """Derived events of the scopes that are active or unknown, by topic, for downstream operators that start
-    now.
+    """Return derived events for the active and unknown scopes of an operator, by topic.
 
-    An active scope has its own start; an unknown one became so just before `at`, but not before it started.
-    The events have only the attributes that identify the scope.
+    Downstream operators that start now consume them. An active scope has its own start. An unknown scope
+    became unknown just before `at`, but not before it started. The events have only the attributes that
+    identify the scope.
     """
     machine, found = operator.machine, list[Transition]()
     for status, rows in (("ingress", machine.active(state)), ("unknown", machine.unknown(state))):
@@ -181,7 +191,7 @@ def standing_events(
 
 
 def _with_scope_values(event: Event, condition: Any, scope: str | None) -> Event:
-    """An event with the attributes that identify a scope."""
+    """Return an event with the attributes that identify a scope."""
     keys, known = condition.scope_keys, condition.topic.by_name
     texts = split_values(scope, len(keys)) if scope is not None and keys else None
     values = {name: _VALUES[known[name].kind](text) for name, text in zip(keys, texts or (), strict=False)}
@@ -198,8 +208,9 @@ _VALUES: Mapping[str, Callable[[str], Value]] = {
 
 
 def placeholders(checked: Checked, at: Instant) -> Callable[[Scoped], Event]:
-    """A function that makes the event of a `revised` or `unknown` transition for which no reading is
-    stored.
+    """Return a function that creates the event of a transition without a stored reading.
+
+    Transitions with the status `revised` or `unknown` can be such.
     """
     topics = {condition.name: condition.topic.name for condition in checked.conditions}
     return lambda key: Event(topics[key[0]], at, key[1] or "")

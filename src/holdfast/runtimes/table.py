@@ -1,6 +1,6 @@
 """Notifications as rows of a table, for all runtimes: fixed columns, then one column for each attribute.
 
-Rows get their ids last (`add_ids`), when they leave the runtime; until then the column is null.
+Rows get their ids last (`add_ids`), when they leave the runtime. Until then the column `id` is null.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _FIXED = {
 
 
 def schema_of(topics: Sequence[Topic]) -> pa.Schema:
-    """Return the columns of the notifications of some topics."""
+    """Return the schema of a table with the notifications of some topics."""
     fields = [pa.field(name, type) for name, type in _FIXED.items()]
     return pa.schema([*fields, *(pa.field(n, TYPES[kind]) for n, kind in attributes_of(topics).values())])
 
 
 def attributes_of(topics: Sequence[Topic]) -> dict[str, tuple[str, ColumnKind]]:
-    """Return the column and the kind of each attribute of some topics."""
+    """Return the column and the kind of each attribute of some topics, by attribute name."""
     return attribute_columns(topics, dict.fromkeys(_FIXED, "text"))
 
 
 def to_table(topics: Sequence[Topic], notifications: Sequence[Notification]) -> pa.Table:
-    """Return a row for each notification."""
+    """Return a table with a row for each notification. Ids are missing."""
     events = [n.event for n in notifications]
     columns: dict[str, list[Any]] = {
         "id": [None] * len(events),
@@ -75,10 +75,10 @@ def _column(values: list[Any], type: pa.DataType) -> pa.Array:
 
 
 def table_of(topics: Sequence[Topic], operator: Operator, emission: Emission) -> pa.Table:
-    """Return a row for each notification of an emission.
+    """Return a table with a row for each notification of an emission.
 
-    If the emission has rows of several topics, late events come first and the others are sorted by time; else
-    rows keep their order.
+    If the emission has rows of several topics, late events come first and the others are sorted by time.
+    Otherwise rows keep their order.
     """
     known = {**operator.topics, **emission.topics}
     tables = [
@@ -99,7 +99,7 @@ def table_of(topics: Sequence[Topic], operator: Operator, emission: Emission) ->
 def _by_columns(
     topics: Sequence[Topic], operator: Operator, topic: Topic, passed: pa.RecordBatch
 ) -> pa.Table:
-    """Return a row for each notification of events of one topic."""
+    """Return a table with a row for each notification of events of one topic."""
     rows, names = _recipients(operator, passed.column(CONDITIONS).to_numpy())
     passed = passed if len(rows) == len(passed) else passed.take(pa.array(rows))
     columns = {
@@ -124,12 +124,18 @@ def _by_columns(
 
 
 def _not_before(since: pa.Array, times: pa.Array) -> pa.Array:
-    """Return the times, but none before its start: an interval never ends before it starts."""
+    """Return the times, replaced by the start where they are earlier.
+
+    An interval must not end before it starts.
+    """
     return pc.max_element_wise(times.cast(pa.int64()), since.cast(pa.int64())).cast(TIME)
 
 
 def _recipients(operator: Operator, words: NDArray[np.uint64]) -> tuple[NDArray[np.intp], pa.Array]:
-    """Return for each notification the row of its event, and its subscription."""
+    """Return for each notification the row of its event, and its subscription.
+
+    `words` has a bit for each condition.
+    """
     recipients = operator.recipients
     counts = np.array([len(names) for names in recipients])
     found, conditions = set_bits(words & np.uint64((1 << len(counts)) - 1))
@@ -146,14 +152,14 @@ IDENTIFYING = ("subscription", "scope", "status", "time", "source", "sequence")
 
 
 def add_ids(table: pa.Table) -> pa.Table:
-    """Return the rows with their ids."""
+    """Return the table with an id in each row."""
     columns = {name: table.column(name).combine_chunks() for name in IDENTIFYING}
     columns["time"] = columns["time"].cast(pa.int64())
     return table.set_column(0, table.schema.field(0), ids(*columns.values()))
 
 
 def ids(*identifying: pa.Array) -> pa.Array:
-    """Return the ids of rows, given their identifying columns; times are in µs."""
+    """Return the ids of rows, given their identifying columns. Times are in microseconds."""
     return pa.array(map(notification_id, *(column.to_pylist() for column in identifying)), pa.string())
 
 
@@ -180,7 +186,7 @@ def _values(column: pa.Array, kind: ColumnKind) -> pa.Array:
 
 
 def from_table(topics: Sequence[Topic], table: pa.Table) -> Iterator[Notification]:
-    """Return the notifications of the rows of a table."""
+    """Yield the notification of each row of a table."""
     attributes, by_name = attributes_of(topics), {topic.name: topic for topic in topics}
     for batch in table.to_batches():
         columns = {name: batch.column(name) for name in batch.schema.names}
@@ -196,14 +202,14 @@ def from_table(topics: Sequence[Topic], table: pa.Table) -> Iterator[Notificatio
 
 
 def _text(value: Value) -> str | None:
-    """Return a value as text, for a column that also has text of another topic; `_of_kind` reads it back."""
+    """Return a value as text, for a column in which another topic has text. `_of_kind` converts it back."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return None if value is None or value != value else str(value)
 
 
 def _of_kind(value: Any, kind: Kind) -> Value:
-    """Return a value in its kind; it is text if another topic has another kind in the column."""
+    """Return a value in its kind. It is text in the table if another topic has another kind in the column."""
     if not isinstance(value, str) or kind == "text":
         return None if value != value else value
     return value == "true" if kind == "bool" else float(value) if kind == "float" else int(value)
@@ -222,7 +228,7 @@ ORDER = ("time", "subscription", "scope", "source", "sequence", "status")
 
 
 def sort_rows(table: pa.Table) -> pa.Table:
-    """Sort rows as in an output."""
+    """Sort the rows of a table in the order of an output."""
     keys = {name: table.column(name) for name in ORDER}
     keys["scope"] = keys["scope"].fill_null("")
     return table.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in ORDER]))

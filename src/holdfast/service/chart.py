@@ -1,4 +1,4 @@
-"""Readings as lines of a chart: for each source the minimum and maximum of every pixel."""
+"""Charts of stored readings: for each source, the minimum and maximum in every pixel column."""
 
 from __future__ import annotations
 
@@ -71,8 +71,9 @@ def plottable(topic: Topic) -> list[str]:
 
 
 def chart(folder: Path, topic: Topic, attribute: str, grid: PixelGrid, mask: Mask) -> dict[str, Any]:
-    """Return the lines of an attribute for a chart: the minimum and maximum of each source in each pixel
-    column.
+    """Return the lines of an attribute for a chart.
+
+    A line has the minimum and maximum of one source in each pixel column.
     """
     if attribute not in plottable(topic):
         raise UsageError(f"'{attribute}' of topic '{topic.name}' cannot be drawn as a line")

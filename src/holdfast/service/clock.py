@@ -21,9 +21,7 @@ _RECENT = 60 * SECOND
 
 
 def read_until(feeds: Iterable[Feed], topics: Iterable[str], now: Instant) -> dict[str, Instant]:
-    """Return, for each topic without a backlog in any feed, the instant up to which the log has all its
-    readings.
-    """
+    """Return the instant up to which the log has all readings, for each topic without a backlog."""
     lags_known = [(feed, feed.read_until()) for feed in feeds]
     advanced: dict[str, Instant] = {}
     for topic in topics:

@@ -46,6 +46,7 @@ class MapPart(_ConfigPart):
     time_zone: str | None = None
 
     def route(self) -> Route:
+        """Return the rule as a ``Route``, which converts messages."""
         return Route(
             Pattern(self.pattern), self.topic, self.payload, self.fields, tuple(self.columns), self.items,
             "ms" if self.payload == "sparkplug" else self.time_unit, self.qos,
@@ -80,6 +81,7 @@ class MqttPart(_ConfigPart):
     state: str | None = None
 
     def broker(self, folder: Path) -> MqttBroker:
+        """Return the address and credentials of the broker. Files are searched in ``folder``."""
         known = broker_of(self.url)
         return MqttBroker(
             known.host, known.port, known.tls, self.client, self.user or known.user,
@@ -242,7 +244,7 @@ def place(text: str, path: str) -> Place | None:
 
 
 def _paths(text: str) -> Iterator[tuple[str, Place]]:
-    """Yield the path and place of every table and of every key at the start of a line."""
+    """Yield the path and the place of every table, and of every key at the start of a line."""
     table, counts = "", dict[str, int]()
     for number, line in enumerate(text.splitlines(), 1):
         if head := re.match(r"\s*(\[\[?)\s*([\w.\-]+)\s*\]", line):
@@ -399,6 +401,7 @@ def settings_of(config: Config) -> Settings:
 
 
 def limits_of(config: Config) -> RequestLimits:
+    """Return the limits of requests from a configuration."""
     limits = config.limits
     return RequestLimits(
         bytes_of(limits.body), bytes_of(limits.decoded), limits.seconds, limits.requests, limits.failures

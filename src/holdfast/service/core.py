@@ -73,8 +73,11 @@ class Core:
         log: Path | None = None,
         wait_for_log: Callable[[], object] = lambda: None,
     ) -> None:
-        """`log` is the folder of the log; revisions rebuild conditions from the entries that it still has.
-        `wait_for_log` blocks until nothing is sealed or removed there."""
+        """Create a core that has no definition yet.
+
+        `log` is the folder of the log; revisions rebuild conditions from its entries. `wait_for_log` blocks
+        until no segment of the log is being sealed or removed.
+        """
         self._base, self._clock, self._log, self._wait_for_log = base, clock, log, wait_for_log
         self._copies = (log or base) / FOLDER
         self.definition = ""
@@ -170,7 +173,10 @@ class Core:
         return groups
 
     def _to_rows(self, notifications: Sequence[Notification], position: int) -> list[NotificationRow]:
-        """Number and order notifications: retractions first, the latest of them first; the others by time."""
+        """Return notifications as rows with ids, in the order in which they are sent.
+
+        Retractions come first, the latest of them first; the others are sorted by time.
+        """
         now, by_time = self._clock(), sorted(notifications, key=lambda n: n.order)
         some = [n for n in reversed(by_time) if n.status in TAKES_BACK.values()]
         some += (n for n in by_time if n.status not in TAKES_BACK.values())
@@ -180,8 +186,7 @@ class Core:
         ]
 
     def _add_corrections(self, some: Iterable[Notification]) -> list[Notification]:
-        """Return additional ``known`` notifications for scopes whose last notification contradicts the
-        current state.
+        """Return ``known`` notifications for scopes whose last notification contradicts the current state.
 
         A correction can emit a notification for an earlier time last. Subscribers would then believe that
         state.
@@ -262,8 +267,9 @@ class Core:
         return engine, rows
 
     def _history(self, checked: Checked) -> tuple[History | None, bool]:
-        """Return the history in the log for a definition, or ``None``, and whether the history is
-        complete.
+        """Return the history in the log for a definition, and whether the history is complete.
+
+        The history is ``None`` if there is no log.
         """
         if self._log is None or not self.position:
             return None, False
@@ -271,8 +277,8 @@ class Core:
         return _to_history(entries, checked.topics), self._is_whole
 
     def forecast(self, definition: DefinitionEntry) -> dict[str, dict[str, int]]:
-        """Count by subscription how many scopes would start, end or become unknown under another
-        definition.
+        """Count the scopes that would start, end or become unknown under another definition, by
+        subscription.
         """
         self._wait_for_log()
         counts: dict[str, Counter[str]] = {}
@@ -308,11 +314,14 @@ class Core:
 
     @property
     def _is_whole(self) -> bool:
-        """Whether the log has all readings that were ever evaluated."""
+        """Whether the log still has every reading that was ever evaluated."""
         return self._log is not None and self.position > 0 and is_whole(self._log)
 
     def require_change(self, definition: DefinitionEntry) -> DefinitionChange:
-        """Refuse a definition that cannot replace the running one, before it enters the log."""
+        """Return the effects of a definition. Refuse one that cannot replace the running definition.
+
+        Call this before the definition enters the log.
+        """
         change = self.change(definition)
         if stuck := [name for name in change.incompatible if name not in definition.restart]:
             names = " and ".join(f"'{name}'" for name in stuck)
@@ -347,8 +356,9 @@ def _missing(batch: pa.RecordBatch, column: str) -> int:
 
 
 def _active_since(n: Notification) -> Instant | None:
-    """Return since when a condition is active according to its notification, or ``None`` if it is not
-    active.
+    """Return the start of a condition that a notification reports as active.
+
+    Returns ``None`` if the notification reports that the condition is not active.
     """
     match n.status:
         case "ingress":
@@ -405,8 +415,9 @@ def _withdrawal_row(holding: Holding, at: Instant, position: int) -> Notificatio
 
 
 def statements(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield each subscription of a definition: its name, its first line, and the line after its last,
-    from 0.
+    """Yield each subscription of a definition with its name and lines.
+
+    The lines are the number of its first line and that of the line after its last, both from 0.
     """
     app = parse(text)
     starts = sorted((s.at.line, getattr(s, "name", "")) for s in app.statements if s.at is not None)
@@ -421,6 +432,8 @@ def statements(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _is_blank_or_comment(line: str) -> bool:
-    """Whether a line before a statement is blank or a comment, so that it does not belong to the statement
-    before."""
+    """Whether a line is blank or a comment.
+
+    Such lines before a statement do not belong to the statement before them.
+    """
     return not line.strip() or line.lstrip().startswith("#")

@@ -87,13 +87,13 @@ def notification_type() -> Any:
 
 
 def event_of(topic: Topic, sample: Any, now: Instant) -> Event:
-    """Convert a sample to an event."""
+    """Return a sample as an event of its topic."""
     known: dict[str, Value] = {row.name: getattr(sample, row.name) for row in topic.attributes}
     sequence = UNNUMBERED if sample.sequence < 0 else sample.sequence
     return Event(topic.name, sample.time or now, sample.source, known, sequence, None, sample.place)
 
 
 def notification_sample(kind: Any, row: NotificationRow) -> Any:
-    """Convert a notification to a sample."""
+    """Return a notification as a sample of type ``kind``."""
     scope = EVERYTHING if row.scope is None else row.scope
     return kind(row.subscription, scope, row.id, row.status, row.time, row.line)

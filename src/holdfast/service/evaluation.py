@@ -106,8 +106,9 @@ def _skip_part(part: Appended) -> Appended:
 
 
 def printable(entry: Entry) -> bytes:
-    """Return an entry as JSON for the list of rejects. If JSON cannot represent it, return the reason as
-    text.
+    """Return an entry as JSON for the list of rejects.
+
+    If JSON cannot represent it, return the reason as text.
     """
     try:
         found: Any = entry.batch.to_pylist() if isinstance(entry, Readings) else entry

@@ -27,8 +27,9 @@ Period = tuple[Instant, Instant]
 
 
 def read_batches(folder: Path, topic: str, period: Period) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a topic that may have readings in a period. The service may seal segments
-    meanwhile.
+    """Yield the batches of a topic that may have readings in a period.
+
+    The service may seal segments meanwhile.
     """
     tail: list[pa.RecordBatch] = []
     unsealed = set()
@@ -57,8 +58,9 @@ def read_batches(folder: Path, topic: str, period: Period) -> Iterator[pa.Record
 def readings_of(
     folder: Path, topic: str, where: Mapping[str, str], period: Period, most: int
 ) -> dict[str, Any]:
-    """Return readings of a topic in a period, by time. More than ``most`` are thinned by taking every
-    n-th.
+    """Return readings of a topic in a period, by time.
+
+    More than ``most`` are thinned by taking every n-th.
     """
     start, end = (pa.scalar(at, pa.int64()).cast(TIME) for at in period)
     parts = []

@@ -16,8 +16,9 @@ _LONGEST_WAIT = 15.0
 
 
 class Hub:
-    """Holds the latest notifications in memory and reads earlier ones from the store. Use it in the event
-    loop.
+    """Holds the latest notifications in memory and reads earlier ones from the store.
+
+    Use it in the event loop.
     """
 
     def __init__(self, store: ServiceStore) -> None:
@@ -29,7 +30,7 @@ class Hub:
         """Everything after this position is in memory."""
 
     def publish(self, rows: Sequence[NotificationRow]) -> None:
-        """Publish new notifications, which are already stored."""
+        """Publish new notifications to all streams. They must be in the store already."""
         if not rows:
             return
         if len(self._recent) + len(rows) > RECENT:

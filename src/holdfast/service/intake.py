@@ -43,8 +43,9 @@ class Submission(NamedTuple):
 
 @dataclass(frozen=True)
 class EngineState:
-    """The state of the engine that other threads may read. The engine's thread replaces it after each
-    group.
+    """The state of the engine that other threads may read.
+
+    The engine's thread replaces it after each group.
     """
 
     topics: Mapping[str, Topic]
@@ -60,8 +61,8 @@ class EngineState:
 class Intake:
     """Converts groups of submissions to log entries.
 
-    ``to_entries`` and ``add`` are called in the log's thread for each group, in this order, with the append
-    to the log between them. If ``to_entries`` raises, ``split`` separates the unusable parts of submissions.
+    For each group, the log's thread calls ``to_entries``, appends the entries to the log, and calls ``add``.
+    If ``to_entries`` raises, ``split`` separates the unusable parts of submissions.
     """
 
     def __init__(
@@ -84,8 +85,8 @@ class Intake:
         self._requests.add(_requests(entries) if requests is None else requests, self._clock())
 
     def to_entries(self, group: list[Submission]) -> tuple[list[Entry], list[int | RepeatedRequest]]:
-        """Return the new readings of a group as log entries, and how many readings of each submission were
-        new.
+        """Return the new readings of a group as log entries, and the number of new readings of each
+        submission.
 
         A repeated request has a ``RepeatedRequest`` in place of the number.
         """
@@ -137,14 +138,16 @@ class Intake:
         return self._wall_time.advance(read, state.watermarks, state.topic_groups, state.max_delay)
 
     def _resume(self, entry: Entry, read: Mapping[str, Instant]) -> Entry:
-        """Add to a ``Pause`` the event times of topics that resume. The clocks of scopes ignore this step of
-        time.
+        """Add to a ``Pause`` the event times of topics that resume.
+
+        The clocks of scopes ignore this step of time.
         """
         return entry._replace(until=self._time_limits(read)) if isinstance(entry, Pause) else entry
 
     def _advance(self, read: Mapping[str, Instant]) -> list[Entry]:
-        """Return an entry that advances event time as far as the wall clock allows; an empty list if no timer
-        is due.
+        """Return an entry that advances event time to the limits of the wall clock.
+
+        Returns an empty list if no timer is due.
         """
         until, due = self._time_limits(read), self._state().due
         is_due = due is not None and max(until.values(), default=due) > due
@@ -161,9 +164,7 @@ class Intake:
         return runs(topics, [one for one in incoming if one.event.topic in topics])
 
     def split(self, submission: Submission) -> tuple[Submission, list[Rejected]]:
-        """Separate the parts of a submission that no log entry can represent, and return them as
-        rejections.
-        """
+        """Return a submission without the parts that no log entry can represent, and these as rejections."""
         bad: list[Rejected] = []
         incoming = [one for one in submission.incoming if self._is_valid(one.event.topic, one, bad)]
         entries = [one for one in submission.entries if self._is_valid("", one, bad)]

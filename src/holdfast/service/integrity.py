@@ -1,6 +1,4 @@
-"""Checks that the log and the database belong together, and reports of damaged and missing parts of
-the log.
-"""
+"""Checks that the log and the database belong together, and reports of damage in the log."""
 
 from __future__ import annotations
 
@@ -98,7 +96,7 @@ class Integrity:
         self.damage = found
 
     async def look(self) -> None:
-        """Search for damage from time to time, until cancelled."""
+        """Search for damage at intervals, until cancelled. Once a day the contents of all files are read."""
         changed: list[str] = []
         for turn in count():
             try:
@@ -111,8 +109,9 @@ class Integrity:
             await asyncio.sleep(_LOOK_EVERY)
 
     async def _changed(self) -> list[str]:
-        """Read all sealed files and describe those whose bytes have changed. Takes a while, with pauses
-        between files.
+        """Read all sealed files and describe those whose bytes have changed.
+
+        Takes a while, with pauses between files.
         """
         found, looks = [], changed_files(self._folder)
         while (seen := await asyncio.to_thread(next, looks, False)) is not False:

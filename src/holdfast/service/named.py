@@ -91,8 +91,9 @@ def store_copies(files: Mapping[str, bytes], stored: Path) -> dict[str, str]:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file that appears under its name only when it is complete. An existing file is left
-    unchanged.
+    """Write a file that appears under its name only when it is complete.
+
+    An existing file is left unchanged.
     """
     if path.exists():
         return

@@ -32,6 +32,7 @@ class Origins:
         return origin != NOWHERE and origin in self._known
 
     def add(self, origins: Iterable[int]) -> None:
+        """Add the origins of messages that the log has. The oldest ones are forgotten."""
         with self._lock:
             for origin in origins:
                 if origin != NOWHERE:
@@ -60,8 +61,9 @@ class Request(NamedTuple):
 
     @classmethod
     def of(cls, key: Iterable[bytes], body: Iterable[bytes]) -> Request:
-        """Return the identity of a request, from the user's key and everything that decides the meaning of
-        the body.
+        """Return the identity of a request.
+
+        ``key`` has the parts of the user's key, ``body`` everything that decides the meaning of the body.
         """
         return cls(_digest(key), _digest(body))
 
@@ -100,8 +102,9 @@ class Requests:
         self._fresh: dict[bytes, tuple[bytes, Instant]] = {}
 
     def find_repetition(self, request: Request, accepted: Mapping[bytes, bytes]) -> RepeatedRequest | None:
-        """Return the earlier request with the same key, or ``None``. `accepted` are the requests of the same
-        group.
+        """Return the error for a request whose key was used before, or ``None`` for a new key.
+
+        `accepted` has the digests of bodies, by key, of the requests in the same group.
         """
         with self._lock:
             unsaved = self._fresh.get(request.key)

@@ -64,7 +64,7 @@ class Address:
 
 
 def address_of(text: str) -> Address:
-    """Parse HOST:PORT.
+    """Parse ``HOST:PORT``. Raises ``UsageError`` for any other text.
 
     >>> str(address_of("[::1]:8080"))
     '[::1]:8080'
@@ -77,9 +77,7 @@ def address_of(text: str) -> Address:
 
 @dataclass(frozen=True)
 class ServicePlan:
-    """The options of ``holdfast serve``: the definition, the data folder, the address and the
-    configuration.
-    """
+    """The options of ``holdfast serve``: definition, data folder, address and configuration."""
 
     definition: Path
     data: Path

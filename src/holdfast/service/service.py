@@ -60,8 +60,9 @@ def wall_clock() -> Instant:
 
 @dataclass(frozen=True)
 class Settings:
-    """The intervals and limits of a service. ``Duration`` fields are in microseconds, ``float`` fields in
-    seconds.
+    """The intervals and limits of a service.
+
+    ``Duration`` fields are in microseconds, ``float`` fields in seconds.
     """
 
     idle: Duration = 5 * SECOND
@@ -77,7 +78,7 @@ class Settings:
 
 @dataclass
 class ServiceCounts:
-    """Counters since the start of the service."""
+    """Counters since the start of the service, for the status page and the metrics."""
 
     logged: int = 0
     repeated: int = 0
@@ -215,13 +216,13 @@ class Service:
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """The declared topics."""
+        """The declared topics by name. Can be read from any thread."""
         return self._state.topics
 
     # --- taking readings ---
 
     async def submit(self, submission: Submission) -> int:
-        """Submit readings. Returns when the log has them, with how many were new.
+        """Submit readings. Return how many of them were new, after the log has them.
 
         Raises ``RepeatedRequest`` for a request that was accepted before.
         """
@@ -355,8 +356,9 @@ class Service:
             return fresh
 
     def take_snapshot(self) -> None:
-        """Take a snapshot. Runs in the engine's thread; another thread writes it, so that readings are not
-        delayed.
+        """Take a snapshot.
+
+        Runs in the engine's thread; another thread writes it, so that readings are not delayed.
         """
         self._snapshot_at = time.monotonic()
         self.snapshot_written = self._keeping.submit(
@@ -408,16 +410,18 @@ class Service:
         await self.timeline.follow(self.hub)
 
     async def attach_feeds(self, feeds: Sequence[Feed]) -> None:
-        """Set the feeds before they deliver anything. Timers over their topics wait until the feeds have no
-        backlog.
+        """Set the feeds before they deliver anything.
+
+        Timers over their topics wait until the feeds have no backlog.
         """
         self.feeds = feeds
         await self._pause({})  # feeds could not deliver anything until now
         await self._pause(read_until(feeds, self.topics, self.clock()))
 
     async def _pause(self, read: Mapping[str, Instant]) -> None:
-        """Pause the timers of topics that are not in ``read``, because some of their readings may not have
-        arrived.
+        """Pause the timers of topics that are not in ``read``.
+
+        Some readings of these topics may not have arrived.
         """
         paused = tuple(sorted(self.topics.keys() - read.keys()))
         if paused != self._paused:
@@ -431,7 +435,7 @@ class Service:
             await self.advance_clock()
 
     async def advance_clock(self) -> None:
-        """Advance the event time of topics without a backlog as far as the wall clock allows."""
+        """Advance the event time of topics without a backlog up to the limits of the wall clock."""
         read = read_until(self.feeds, self.topics, self.clock())
         await self._pause(read)
         if read and self._state.due is not None:
@@ -442,11 +446,11 @@ class Service:
     async def define(
         self, text: str, restart: Iterable[str] = (), save: Callable[[str], None] | None = None
     ) -> DefinitionChange:
-        """Run another definition from the next entry on, and return what it changes.
+        """Run another definition from the next entry on, and return its changes.
 
         The text can be the running one; then the current content of the files that it names is used.
-        ``restart`` names the conditions that start without state. ``save`` is called with the accepted text.
-        Raises an error if the definition cannot replace the running one.
+        ``restart`` names the conditions that start without state. ``save`` is called with the text before it
+        runs. Raises an error if the definition cannot replace the running one.
         """
         async with self._defining:
             definition = await self._with_files(text)
@@ -537,8 +541,9 @@ class Service:
         ]
 
     async def wait_until_evaluated(self) -> None:
-        """Wait until the engine has evaluated everything that is in the log now. Raises an error if the
-        service fails.
+        """Wait until the engine has evaluated everything that is in the log now.
+
+        Raises an error if the service fails.
         """
         position = self.log.next
         while self.evaluated < position:
@@ -550,8 +555,9 @@ class Service:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run all stages until the context ends. Then process the input that waits, and take a last
-        snapshot.
+        """Run all stages until the context ends.
+
+        Then process the input that waits, and take a last snapshot.
         """
         stages = [self._run_log, self._run_engine, self._run_clock, self._run_timeline]
         stages += [self._run_notes, self.integrity.look]

@@ -30,8 +30,9 @@ def _extend(known: Activity | None, first: Instant, last: Instant, count: int) -
 
 
 class SourceActivity:
-    """The first and the last time of each source, and the number of its readings since the service
-    started.
+    """The activity of each source since the service started.
+
+    It has the times of the first and the last reading, and the number of readings.
     """
 
     def __init__(self) -> None:

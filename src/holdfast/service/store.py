@@ -83,7 +83,7 @@ Key = tuple[str, str | None]
 
 
 class NotificationRow(NamedTuple):
-    """A notification as stored and as sent to sinks; ``line`` is its JSON."""
+    """A notification as it is stored and sent to sinks. ``line`` is its JSON text."""
 
     position: int
     id: str
@@ -133,12 +133,12 @@ class Mark(NamedTuple):
 
 
 class Withheld(NamedTuple):
-    """The notifications of a muted scope that a sink has not received: the positions of the first and the
-    latest.
+    """The notifications of a muted scope that a sink has not received.
 
-    ``starts`` tells whether the first one starts the condition, so that the sink does not know that it is
-    active. For levels, ``level`` is the level that the sink knows. ``began`` is the start of the withheld
-    episode; with corrections, another episode may end meanwhile.
+    ``first`` and ``latest`` are their first and last positions. ``starts`` tells whether the first one starts
+    the condition, so that the sink does not know that it is active. For levels, ``level`` is the level that
+    the sink knows. ``began`` is the start of the withheld episode; with corrections, another episode may end
+    meanwhile.
     """
 
     first: int
@@ -180,12 +180,12 @@ def to_row(
 
 
 def starts_condition(row: NotificationRow) -> bool:
-    """Whether a condition becomes active with this notification."""
+    """Whether a condition becomes active with a notification."""
     return row.status == "ingress" or (row.status == "revised" and _holds(row))
 
 
 def ends_condition(row: NotificationRow) -> bool:
-    """Whether a condition ends with this notification; ``since`` is then its start."""
+    """Whether a condition ends with a notification; the row's ``since`` is then its start."""
     return row.status in ("egress", "withdrawn") or (row.status == "revised" and not _holds(row))
 
 
@@ -222,6 +222,7 @@ class ServiceStore:
         return database
 
     def close(self) -> None:
+        """Close the connections to the database."""
         for lock, database in ((self._write_lock, self._writing), (self._read_lock, self._reading)):
             with lock:
                 database.close()
@@ -280,8 +281,9 @@ class ServiceStore:
     def history(
         self, subscription: str, scope: str | None, period: tuple[Instant, Instant], most: int
     ) -> list[NotificationRow]:
-        """Return at most ``most`` notifications of a scope in a period, by time. The end of the period is
-        exclusive.
+        """Return at most ``most`` notifications of a scope in a period, by time.
+
+        The end of the period is exclusive.
         """
         query = (
             f"SELECT {_COLUMNS} FROM notifications WHERE subscription = ? AND scope IS ? "
@@ -307,8 +309,9 @@ class ServiceStore:
         return [NotificationRow(*row) for row in self._rows(query, (most,))]
 
     def notifications_between(self, start: Instant, end: Instant, most: int) -> list[NotificationRow]:
-        """Return the notifications in a period, and later ends of conditions that had started before the
-        period's end.
+        """Return the notifications in a period, by time.
+
+        Later ends of conditions that had started before the period's end are included.
         """
         query = (
             f"SELECT {_COLUMNS} FROM notifications WHERE time >= ? AND (time < ? OR since < ?) "
@@ -390,6 +393,7 @@ class ServiceStore:
         return rows[0][0] if rows else None
 
     def snapshot(self) -> ServiceSnapshot | None:
+        """Return the stored snapshot, or ``None`` if there is none."""
         for position, definition, engine, origins, files in self._rows(
             "SELECT position, definition, engine, origins, files FROM snapshots"
         ):
@@ -399,9 +403,7 @@ class ServiceStore:
     # --- the log beside it ---
 
     def log(self) -> tuple[bytes, int]:
-        """Return the number of the log that belongs to this database, and the position up to which it was
-        evaluated.
-        """
+        """Return the number of the log that belongs to this database, and the evaluated position."""
         rows = self._rows("SELECT number, evaluated FROM log")
         return rows[0] if rows else (b"", 0)
 
@@ -428,7 +430,7 @@ class ServiceStore:
             database.execute("INSERT OR REPLACE INTO set_aside VALUES (?, ?)", (position, span))
 
     def positions_to_skip(self, position: int) -> list[tuple[int, int]]:
-        """Return the ranges that the evaluation skips from ``position`` on, each as first position and
+        """Return the ranges that the evaluation skips from ``position`` on, as pairs of position and
         length.
         """
         return self._rows("SELECT * FROM set_aside WHERE position >= ? ORDER BY position", (position,))
@@ -520,6 +522,7 @@ class ServiceStore:
     # --- what people say of conditions ---
 
     def mark(self, mark: Mark) -> None:
+        """Store an acknowledgement or a mute. It replaces an earlier one of the same kind and scope."""
         with self._transaction() as database:
             database.execute(
                 "INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -527,6 +530,7 @@ class ServiceStore:
             )
 
     def unmark(self, kind: str, subscription: str, scope: str | None) -> None:
+        """Remove an acknowledgement or a mute, if there is one."""
         with self._transaction() as database:
             database.execute(
                 "DELETE FROM marks WHERE kind = ? AND subscription = ? AND scope = ?",
@@ -543,8 +547,9 @@ class ServiceStore:
     # --- what was no reading ---
 
     def reject(self, rejected: Sequence[Rejected], counts: Mapping[str, int]) -> None:
-        """Store rejected messages, of which only the latest ten thousand are retained, and add to the counts
-        by reason.
+        """Store rejected messages, and add to the counts by reason.
+
+        Only the latest ten thousand messages are retained.
         """
         with self._transaction() as database:
             database.executemany(

@@ -1,5 +1,6 @@
-"""Supervision of tasks that must never end. A task that ends is logged, counted and restarted after a growing
-delay.
+"""Supervision of tasks that must never end.
+
+A task that ends is logged, counted and restarted after a growing delay.
 """
 
 from __future__ import annotations

@@ -79,8 +79,9 @@ class TimelineView(NamedTuple):
 
 
 class Timeline:
-    """The timeline's bars, in a database of their own. ``follow`` writes them; ``rows`` can be called from
-    any thread.
+    """The timeline's bars, in a database of their own.
+
+    ``follow`` writes them; ``rows`` can be called from any thread.
     """
 
     def __init__(self, path: Path) -> None:

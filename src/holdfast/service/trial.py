@@ -107,8 +107,9 @@ def _interval(key: tuple[str, str | None], start: Instant, end: Instant | None) 
 
 
 def summary(found: Iterable[Interval]) -> dict[str, dict[str, Any]]:
-    """Return statistics of the intervals of each subscription: number, durations, flaps, and how many are
-    open.
+    """Return statistics of the intervals of each subscription.
+
+    They are the number of intervals, their durations, flaps, and how many intervals are open.
     """
     by_name: defaultdict[str, list[Interval]] = defaultdict(list)
     for one in found:
@@ -160,6 +161,7 @@ def _order(key: tuple[str, str | None, Instant]) -> tuple[Instant, str, str]:
 
 
 def to_json(one: Interval) -> dict[str, Any]:
+    """Return an interval as JSON data, with times as ISO 8601 text."""
     return {
         "subscription": one.subscription,
         "scope": one.scope,
@@ -169,8 +171,9 @@ def to_json(one: Interval) -> dict[str, Any]:
 
 
 def bars(found: Iterable[Interval], period: tuple[Instant, Instant], width: int) -> list[Mapping[str, Any]]:
-    """Return intervals as bars of a chart ``width`` pixels wide. Intervals on one pixel of a row become one
-    bar.
+    """Return intervals as bars of a chart ``width`` pixels wide.
+
+    Intervals on one pixel of a row become one bar.
     """
     start, end = period
     pixel = max(1, (end - start) // max(1, width))

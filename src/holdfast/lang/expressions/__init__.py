@@ -1,1 +1,5 @@
-"""Back ends that evaluate expressions: on one event, on a batch, in SQL."""
+"""Back ends that evaluate expressions.
+
+``event`` evaluates on one event, ``batch`` on an Arrow batch, ``sql`` in Spark, and ``evaluate`` on any
+context. ``written`` generates functions for many predicates.
+"""

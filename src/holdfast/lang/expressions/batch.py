@@ -1,7 +1,8 @@
 """Evaluation on a batch: numpy masks for predicates, dense codes for scopes.
 
-It is equal to ``event`` on every event; the laws test it. Numbers are float64 with NaN for missing, except
-that a plain int attribute compared with an int stays int64 beside a mask of the present values.
+The results are equal to those of ``event`` on every event; the laws test it. Numbers are float64 with NaN for
+missing. The exception is a plain int attribute compared with an int: it stays int64, with a mask of present
+values.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ Floats = NDArray[np.float64]
 
 
 def predicate(op: Expression, topic: Topic) -> Masks:
-    """A function that returns which events of a batch satisfy a core predicate."""
+    """Return a function from a batch to the mask of events that satisfy a core predicate."""
     match op:
         case Truth(holds):
             return lambda batch: np.full(len(batch), holds)
@@ -75,10 +76,10 @@ MANY = 4
 
 
 def words(predicates: Sequence[Expression], topic: Topic, word: Any) -> Callable[[pa.RecordBatch], Words]:
-    """A function that returns a word per event, with a bit for each core predicate that is true.
+    """Return a function from a batch to one word per event, with a bit for each core predicate that is true.
 
-    Predicates that only compare one float attribute with constants are constant between these, so many of
-    them take one binary search and a table; the others are tested one by one.
+    Predicates that only compare one float attribute with constants are constant between these. They take one
+    binary search and a table lookup together; the others are evaluated one by one.
     """
     alike: dict[str, list[int]] = {}
     for f, op in enumerate(predicates):
@@ -106,7 +107,10 @@ def words(predicates: Sequence[Expression], topic: Topic, word: Any) -> Callable
 
 
 def _only_compares(op: Expression, topic: Topic) -> str | None:
-    """The one float attribute that a predicate compares with constants; ``None`` if it does anything else."""
+    """Return the only float attribute that a predicate compares with constants.
+
+    Returns ``None`` for any other predicate.
+    """
     match op:
         case And(left, right) | Or(left, right):
             names = {_only_compares(left, topic), _only_compares(right, topic)}
@@ -118,7 +122,7 @@ def _only_compares(op: Expression, topic: Topic) -> str | None:
 
 
 def _table(predicates: Mapping[int, Expression], name: str, topic: Topic, word: Any) -> tuple[Floats, Words]:
-    """The sorted constants, and the predicates that are true in each of the cells between them."""
+    """Return the sorted constants, and the predicates that are true in each of the cells between them."""
     bounds = np.unique([float(c) for op in predicates.values() for c in _constants(op)])
     between = [np.nextafter(bounds[0], -np.inf), *np.nextafter(bounds, np.inf)]
     cells = np.empty(2 * len(bounds) + 2)
@@ -170,7 +174,10 @@ def _broadcast(mask: Any, size: int) -> Mask:
 
 
 def number(op: Expression, topic: Topic) -> Callable[[pa.RecordBatch], Any]:
-    """A function that returns the floats of an expression, NaN where missing; a scalar if it is constant."""
+    """Return a function from a batch to the floats of an expression.
+
+    Missing values are NaN. The result is a scalar if the expression is constant.
+    """
     match op:
         case Name(name):
             return lambda batch: floats(batch, name)
@@ -216,7 +223,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def floats(batch: pa.RecordBatch, name: str) -> Floats:
-    """A numeric column as float64, NaN where missing."""
+    """Return a numeric column as float64, with NaN where missing."""
     column = _column(batch, name)
     if column is None:
         return np.full(len(batch), np.nan)
@@ -230,7 +237,7 @@ Whole = Callable[[pa.RecordBatch], tuple[Any, Any]]
 
 
 def _integers(op: Expression) -> Whole:
-    """A function for exact int arithmetic; a result beyond 64 bits is missing."""
+    """Return a function for exact int arithmetic. A result beyond 64 bits is missing."""
     match op:
         case Number(literal):
             constant = np.int64(literal)
@@ -308,7 +315,7 @@ def _texts(op: Expression) -> Callable[[pa.RecordBatch], Any]:
 
 
 def _equality(compare: Callable[[Any, Any], Any], a: Any, b: Any, size: int) -> Mask:
-    """Compare texts; each entry of a dictionary is compared once."""
+    """Compare two columns of text. Each entry of a dictionary is compared once."""
     if isinstance(a, pa.Scalar):
         a, b = b, a
     if isinstance(a, pa.DictionaryArray) and isinstance(b, pa.Scalar):
@@ -341,7 +348,7 @@ def _column(batch: pa.RecordBatch, name: str) -> Any:
 
 
 class ScopeCodes(NamedTuple):
-    """A scope for each row: ``keys[codes[i]]``, or none where the code is -1. Keys are distinct."""
+    """A scope for each row: ``keys[codes[i]]``, or no scope where the code is -1. Keys are distinct."""
 
     codes: NDArray[np.int32]
     keys: pa.StringArray
@@ -351,8 +358,9 @@ Scoping = Callable[[pa.RecordBatch], tuple[ScopeCodes, ...]]
 
 
 def scoping(levels: Levels, forest: Forest | None = None) -> Scoping:
-    """A function that returns the scopes of each event at each level, innermost first, aligned at the
-    outermost.
+    """Return a function from a batch to the scopes of each event at each level.
+
+    Levels are innermost first and aligned at the outermost.
     """
     if not levels and forest is None:
         return lambda batch: (ScopeCodes(np.zeros(len(batch), np.int32), pa.array([""])),)
@@ -374,7 +382,7 @@ def scoping(levels: Levels, forest: Forest | None = None) -> Scoping:
 
 
 def encode_keys(column: Any, size: int) -> ScopeCodes:
-    """Encode a column as scope keys; missing values are in no scope."""
+    """Return a column as scope keys. Missing values are in no scope."""
     if column is None:
         return ScopeCodes(np.full(size, -1, np.int32), pa.array([], pa.string()))
     if not pa.types.is_dictionary(column.type):
@@ -391,7 +399,7 @@ def encode_keys(column: Any, size: int) -> ScopeCodes:
 
 
 def _distinct(codes: NDArray[np.int32], texts: Sequence[str | None]) -> ScopeCodes:
-    """Merge codes whose values have the same text; missing values are in no scope."""
+    """Return codes of which those with equal texts are merged. Missing values are in no scope."""
     found: dict[str, int] = {}
     table = np.full(len(texts) + 1, -1, np.int32)  # the last entry serves code -1
     for i, text in enumerate(texts):
@@ -401,7 +409,7 @@ def _distinct(codes: NDArray[np.int32], texts: Sequence[str | None]) -> ScopeCod
 
 
 def _inside(around: ScopeCodes | None, parts: list[ScopeCodes]) -> ScopeCodes:
-    """Combine the values of a composite key, inside the scope around it."""
+    """Return the keys that combine the values of a composite key with the scope around it."""
     levels = parts if around is None else [around, *parts]
     if len(levels) == 1 and around is None and not _has_separators(levels[0].keys):
         return levels[0]
@@ -437,7 +445,7 @@ _LEAST_SEPARATOR, _SEPARATORS = 0x1D, 3
 
 
 def locate(forest: Forest, batch: pa.RecordBatch) -> NDArray[np.int32]:
-    """The smallest region of the forest that contains each event, or -1."""
+    """Return the index of the smallest region of the forest that contains each event, or -1."""
     at = np.full(len(batch), _UNDECIDED, np.int32)
     for name, table in (("place", forest.by_place), ("source", forest.by_source)):
         if table and batch.schema.get_field_index(name) >= 0:
@@ -459,7 +467,7 @@ def _region_keys(forest: Forest, regions: NDArray[np.int32]) -> ScopeCodes:
 
 
 def _chains(forest: Forest, regions: NDArray[np.int32]) -> list[ScopeCodes]:
-    """The region of each level around each event."""
+    """Return the region around each event at each level."""
     found = []
     for level in range(forest.depth):
         outward = forest.depth - 1 - level

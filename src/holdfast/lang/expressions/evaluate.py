@@ -1,8 +1,8 @@
-"""Three-valued evaluation of core expressions over any context; the reference for the faster back ends.
+"""Three-valued evaluation of core expressions over any context. It is the reference for the faster back ends.
 
-`compile_value` turns an expression into nested closures; the caller says how its leaves are read. Components
-evaluate their rules with it, and checks evaluate predicates on readings that are given as mappings. Missing
-and unknown are ``None``.
+`compile_value` turns an expression into nested closures; the caller provides the functions that read its
+leaves. Components evaluate their rules with it, and checks evaluate predicates on readings that are given as
+mappings. Missing and unknown are ``None``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Compute = Callable[[Any], Any]
 
 
 def compile_value(op: Expression, leaf: Callable[[Expression], Compute | None]) -> Compute:
-    """A function that computes the value of a core expression from a context.
+    """Return a function that computes the value of a core expression from a context.
 
     `leaf` returns a function that reads a name or a member from the context, and ``None`` for any other
     expression. Values are numbers, texts and truth values, and in components times, places and locations.
@@ -75,13 +75,16 @@ def compile_value(op: Expression, leaf: Callable[[Expression], Compute | None]) 
 
 
 def predicate(op: Expression) -> Callable[[Mapping[str, Value]], bool]:
-    """A function that returns whether a core predicate is true at a reading; unknown counts as not true."""
+    """Return a function that tells whether a core predicate is true at a reading.
+
+    Unknown counts as not true.
+    """
     compute = compile_value(op, _of_reading)
     return lambda reading: compute(reading) is True
 
 
 def value(op: Expression, reading: Mapping[str, Value]) -> Value | None:
-    """The value of a core expression; ``None`` is missing, or unknown for a predicate."""
+    """Return the value of a core expression at a reading. ``None`` is missing, or unknown for a predicate."""
     found: Value | None = compile_value(op, _of_reading)(reading)
     return found
 
@@ -106,7 +109,10 @@ def _known(found: Value | None) -> Value | None:
 
 
 def _kleene(a: Value | None, b: Value | None, *, decides: bool) -> bool | None:
-    """``&&`` (false decides) or ``||`` (true decides) of two values that may be unknown."""
+    """Return the conjunction or disjunction of two truth values that may be unknown.
+
+    It is ``&&`` if `decides` is false, and ``||`` if it is true.
+    """
     if a is decides or b is decides:
         return decides
     return None if a is None or b is None else not decides
@@ -117,14 +123,15 @@ def _compare(compare: Callable[[Any, Any], bool], a: Any, b: Any) -> bool | None
 
 
 def _alike(a: Any, b: Any) -> tuple[Any, Any]:
-    """Convert an int that is combined with a float."""
+    """Return two numbers as floats if one of them is a float."""
     return (float(a), float(b)) if isinstance(a, float) != isinstance(b, float) else (a, b)
 
 
 def _compute(sign: str, left: Any, right: Any) -> Any:
-    """Arithmetic: exact between ints except for quotients; missing beyond 64 bits and for division by zero.
+    """Return the result of arithmetic: exact between ints except for quotients.
 
-    The difference of two locations is an offset; that of two names of places is an offset of 0 or missing.
+    Results beyond 64 bits and divisions by zero are missing. The difference of two locations is an offset.
+    That of two names of places is an offset of 0 if they are equal, and missing otherwise.
     """
     if isinstance(left, tuple) or isinstance(right, tuple):
         same = isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right)

@@ -1,7 +1,8 @@
-"""Evaluation on one event: closures, for low latency; they define the meaning of expressions.
+"""Evaluation on one event by closures, for low latency. This module defines the meaning of expressions.
 
 Missing is ``None`` in an event and NaN in a computation. A comparison with a missing operand is unknown, and
-only true satisfies; in a core predicate (negations pushed down) unknown and false need not be distinguished.
+only true satisfies. In a core predicate, in which negations are pushed down, unknown and false need not be
+distinguished.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Chain = tuple[str | None, ...]
 
 
 def predicate(op: Expression, topic: Topic) -> Predicate:
-    """A function that returns whether an event satisfies a core predicate."""
+    """Return a function that tells whether an event satisfies a core predicate."""
     match op:
         case Truth(value):
             return lambda _event: value
@@ -86,7 +87,10 @@ def _comparison(sign: ComparisonSign, left: Expression, right: Expression, topic
 
 
 def kind(op: Expression, topic: Topic) -> str:
-    """The type of a value: sums, differences and products of ints are int, other arithmetic is float."""
+    """Return the type of a value.
+
+    Sums, differences and products of ints are int; other arithmetic is float.
+    """
     match op:
         case Name(name):
             return topic.by_name[name].kind
@@ -103,7 +107,7 @@ def kind(op: Expression, topic: Topic) -> str:
 
 
 def reader(name: str) -> Callable[[Event], Any]:
-    """A function that returns an attribute of an event, ``None`` if it is missing."""
+    """Return a function that returns an attribute of an event, or ``None`` if the attribute is missing."""
     if name in FIXED:
         if name in ("source", "place"):
             return operator.attrgetter(name)
@@ -122,7 +126,10 @@ def reader(name: str) -> Callable[[Event], Any]:
 
 
 def value(op: Expression, topic: Topic) -> Callable[[Event], Any]:
-    """A function for an attribute, a literal or int arithmetic; ``None`` if missing or beyond 64 bits."""
+    """Return a function for an attribute, a literal or int arithmetic.
+
+    The function returns ``None`` for a missing value or a result beyond 64 bits.
+    """
     match op:
         case Name(name):
             return reader(name)
@@ -151,7 +158,7 @@ def _in_64_bits(number: Any) -> int | None:
 
 
 def number(op: Expression, topic: Topic) -> Callable[[Event], float]:
-    """A function for the float that an expression computes; NaN if it is missing."""
+    """Return a function for the float that an expression computes; NaN if it is missing."""
     if kind(op, topic) == "int" or isinstance(op, Name):
         get = value(op, topic)
 
@@ -194,10 +201,10 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def chain(keys: Levels, forest: Forest | None = None) -> Callable[[Event], Chain | None]:
-    """A function that returns the keys of an event's scopes, innermost first; ``None`` if it is in no scope.
+    """Return a function from an event to the keys of its scopes, innermost first.
 
-    Levels are aligned at the outermost: an event that lies in no inner scope has ``None`` there and enters at
-    the smallest scope that contains it.
+    The function returns ``None`` if the event is in no scope. Levels are aligned at the outermost: an event
+    in no inner scope has ``None`` there and enters at the smallest scope that contains it.
     """
     levels = [tuple(reader(name) for name in names) for names in keys]
     regions = _regions(forest) if forest is not None else None

@@ -1,6 +1,6 @@
 """Scope keys as text, equal in every back end.
 
-Values of one key are joined by a unit separator; a key is joined to the key around it by a record separator.
+Values of one key are joined by a unit separator. A key is joined to the key around it by a record separator.
 A separator inside a value is escaped, so different keys never share a text.
 """
 
@@ -16,7 +16,7 @@ _ORIGINAL = {str(i): c for i, c in enumerate((_UNIT, _RECORD, _ESCAPE))}
 
 
 def key_text(value: object) -> str | None:
-    """The text of one value of a key, ``None`` if it is missing.
+    """Return the text of one value of a key, or ``None`` if it is missing.
 
     >>> key_text("room-12"), key_text(3), key_text(2.5), key_text(True), key_text(float("nan"))
     ('room-12', '3', '2.5', 'true', None)
@@ -35,7 +35,7 @@ def key_text(value: object) -> str | None:
 
 
 def join_key(outer: str | None, parts: Sequence[str | None]) -> str:
-    """Join the values of a key, inside an outer key if there is one."""
+    """Return the key of some values, inside an outer key if there is one."""
     inner = _UNIT.join(_escape(part) for part in parts if part is not None)
     return inner if outer is None else f"{outer}{_RECORD}{inner}"
 
@@ -47,7 +47,7 @@ def _escape(part: str) -> str:
 
 
 def values_of(key: str) -> list[str]:
-    """Split a key into its values.
+    """Return the values of a key.
 
     >>> values_of(join_key(None, ["north", "3"]))
     ['north', '3']
@@ -61,8 +61,9 @@ def _original(part: str) -> str:
 
 
 def readable_key(key: str) -> str:
-    """The label of a key: values with a comma between them; of several values, one that contains a comma is
-    quoted.
+    """Return the label of a key: its values separated by commas.
+
+    Of several values, a value that contains a comma is quoted.
 
     >>> readable_key(join_key(None, ["north", "3"])), readable_key(join_key(None, ["north", "lab,3"]))
     ('north,3', 'north,"lab,3"')

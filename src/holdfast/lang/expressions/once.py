@@ -1,4 +1,4 @@
-"""A cache for results that several functions compute from the same batch."""
+"""A cache for the result of a function on a batch, so that several callers compute it once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _THREADS = 64
 
 
 def once(find: Callable[[pa.RecordBatch], Found]) -> Callable[[pa.RecordBatch], Found]:
-    """Cache the result of the last batch, for each thread."""
+    """Return a function that caches its result for the last batch, separately for each thread."""
     last: dict[int, tuple[Any, Any]] = {}
 
     def compute_once(batch: pa.RecordBatch) -> Found:

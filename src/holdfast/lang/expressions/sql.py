@@ -1,7 +1,7 @@
 """Core expressions as Spark SQL, with NaN as missing, without overflow and without errors.
 
-Spark orders NaN above every number and regards it as equal to itself, so a comparison also tests the operands
-for which that matters. The text needs no Spark: ``explain`` prints it, too.
+Spark orders NaN above every number and regards it as equal to itself, so a comparison also tests its operands
+for NaN where that matters. The text needs no Spark: ``explain`` prints it, too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def quote_name(name: str) -> str:
-    """Quote the name of a column where it is necessary.
+    """Return the name of a column, in quotes if necessary.
 
     >>> quote_name("value"), quote_name("0 value")
     ('value', '`0 value`')
@@ -49,7 +49,7 @@ def quote_name(name: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Quote a text; in hex where Spark might interpret a character.
+    """Return a text as an SQL literal; in hex if Spark might interpret a character.
 
     >>> literal("room 1"), literal("it's")
     ("'room 1'", "CAST(X'69742773' AS STRING)")
@@ -60,7 +60,10 @@ def literal(text: str) -> str:
 
 
 def predicate(op: Expression, topic: Topic, named: Naming = quote_name) -> str:
-    """A condition that is true where an event satisfies a core predicate, elsewhere false or null."""
+    """Return an SQL condition for the events that satisfy a core predicate.
+
+    It is false or null for all other events.
+    """
     match op:
         case Truth(value):
             return str(value).lower()
@@ -121,7 +124,7 @@ _LEAST = -(2**63)
 
 
 def _whole(op: Expression, named: Naming) -> str:
-    """Exact int arithmetic; a result beyond 64 bits is null."""
+    """Return exact int arithmetic as SQL. A result beyond 64 bits is null."""
     match op:
         case Number(value):
             return f"{value}L"
@@ -138,7 +141,7 @@ def _whole(op: Expression, named: Naming) -> str:
 
 
 def number(op: Expression, topic: Topic, named: Naming) -> str:
-    """The double that an expression computes; null or NaN if it is missing."""
+    """Return the SQL of the double that an expression computes; null or NaN if it is missing."""
     match op:
         case Number(value):
             return f"{float(value)!r}D"
@@ -161,9 +164,10 @@ def number(op: Expression, topic: Topic, named: Naming) -> str:
 
 
 def keys(condition: ScopedCondition, named: Naming = quote_name) -> tuple[str, ...] | None:
-    """The texts of the keys of an event's scopes, innermost first, null where it is in none.
+    """Return the SQL of the keys of an event's scopes, innermost first.
 
-    ``None`` for keys without an SQL form: regions, and floats, which Spark prints differently.
+    It is null where the event is in no scope. Returns ``None`` for keys without an SQL form: regions, and
+    floats, which Spark prints differently.
     """
     by_name = condition.topic.by_name
     if condition.forest is not None or any(
@@ -180,10 +184,10 @@ def keys(condition: ScopedCondition, named: Naming = quote_name) -> tuple[str, .
 
 
 def readable_scope(condition: ScopedCondition, named: Naming = quote_name) -> str | None:
-    """The label of an event's innermost scope: values with a comma between them; of several values, one that
-    contains a comma is quoted.
+    """Return the SQL of the label of an event's innermost scope: its values separated by commas.
 
-    ``None`` if there is one scope for all events.
+    Of several values, a value that contains a comma is quoted. Returns ``None`` if there is one scope for all
+    events.
     """
     if not condition.keys:
         return None
@@ -200,7 +204,7 @@ def readable_scope(condition: ScopedCondition, named: Naming = quote_name) -> st
 
 
 def _quote_in_list(text: str) -> str:
-    """Quote a text of a list, where it is necessary."""
+    """Return the SQL of a text in a list, in quotes where necessary."""
     escaped = text
     for character in (ESCAPE, QUOTE):  # the escape first
         escaped = f"replace({escaped}, {literal(character)}, {literal(ESCAPE + character)})"
@@ -223,12 +227,15 @@ def _concatenate(parts: Sequence[str], separator: str) -> str:
 
 
 def matching(predicates: Sequence[Expression], topic: Topic, named: Naming = quote_name) -> str:
-    """A condition that is true where at least one of the predicates is, elsewhere false or null."""
+    """Return an SQL condition for the events that satisfy at least one predicate.
+
+    It is false or null for all other events.
+    """
     return some_of(predicate(op, topic, named) for op in predicates)
 
 
 def some_of(tests: Iterable[str]) -> str:
-    """A disjunction of tests, each once.
+    """Return the disjunction of tests, each once.
 
     >>> some_of(["a", "b", "a"]), some_of([])
     ('a OR b', 'false')

@@ -1,7 +1,7 @@
-"""Tables as columns of events: an event has the values of its row, as if it carried them.
+"""Tables as columns of events: an event has the values of its row as additional attributes.
 
-The rows of a batch are found by its distinct keys, each looked up once in the same kind of dictionary that
-scopes use: a million rows take about 30 bytes each plus their text.
+The rows of a batch are found by its distinct keys. Each key is looked up once, in the same kind of dictionary
+that scopes use. A million rows take about 30 bytes each plus their text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RECENT = 1 << 14  # rows in the cache for single events
 
 
 def topic_of(conditions: Iterable[ScopedCondition]) -> Topic:
-    """The topic of conditions with the columns of all their tables."""
+    """Return the topic of conditions with the columns of all their tables."""
     first, *rest = conditions
     topic = first.topic_with_rows
     more = (
@@ -43,7 +43,7 @@ def topic_of(conditions: Iterable[ScopedCondition]) -> Topic:
 
 
 def columns_of(condition: ScopedCondition) -> list[str]:
-    """The columns of events that predicates use, and those by which tables are looked up."""
+    """Return the columns of events that predicates use, and those by which tables are looked up."""
     mentioned = dict.fromkeys((*names(condition.enter), *names(condition.exit)))
     keys = (name for table in condition.tables for name in table.by)
     return [*(name for name in mentioned if "." not in name), *keys]
@@ -52,8 +52,9 @@ def columns_of(condition: ScopedCondition) -> list[str]:
 def add_table_columns(
     conditions: Sequence[ScopedCondition],
 ) -> Callable[[pa.RecordBatch], pa.RecordBatch] | None:
-    """A function that adds the columns of the conditions' tables to a batch; ``None`` if they have no
-    tables.
+    """Return a function that adds the columns of the conditions' tables to a batch.
+
+    Returns ``None`` if the conditions have no tables.
     """
     found = {table.name: rows_of(table) for condition in conditions for table in condition.tables}
     if not found:
@@ -70,8 +71,9 @@ def add_table_columns(
 def rows_without_match(
     conditions: Sequence[ScopedCondition],
 ) -> Callable[[pa.RecordBatch], Lacking] | None:
-    """A function that returns for each condition the events without a row in one of its tables; ``None`` if
-    no condition has tables.
+    """Return a function from a batch to its events without a row in a table, by condition.
+
+    Returns ``None`` if no condition has tables.
     """
     if not any(condition.tables for condition in conditions):
         return None
@@ -87,7 +89,7 @@ def rows_without_match(
 
 
 def add_table_values(tables: Iterable[Table]) -> Callable[[Event], Event]:
-    """A function that adds the values of its rows to one event."""
+    """Return a function that adds the values of its rows to an event."""
     found = [rows_of(table) for table in tables]
 
     def join(event: Event) -> Event:
@@ -100,7 +102,7 @@ def add_table_values(tables: Iterable[Table]) -> Callable[[Event], Event]:
 
 
 def differing(one: Table, other: Table) -> int:
-    """The number of keys whose row differs between two tables, or is in one of them only."""
+    """Return the number of keys whose row differs between two tables, or is in only one of them."""
     was, now = (
         set(zip(*(array.to_pylist() for array in (*table.keys, *table.data)), strict=True))
         for table in (one, other)
@@ -110,12 +112,12 @@ def differing(one: Table, other: Table) -> int:
 
 @lru_cache(maxsize=64)
 def rows_of(table: Table) -> TableRows:
-    """The rows of a table, shared by all conditions that use it."""
+    """Return the rows of a table. All conditions that use the table share the result."""
     return TableRows(table)
 
 
 class TableRows:
-    """The rows of a table by their keys; engines in several threads may share them."""
+    """The rows of a table by their keys. Engines in several threads may share them."""
 
     def __init__(self, table: Table) -> None:
         self._table, self._lock = table, Lock()
@@ -135,7 +137,7 @@ class TableRows:
         self._recent: dict[str | None, Mapping[str, Value]] = {}
 
     def rows(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        """The row of each event, -1 where there is none."""
+        """Return the row number of each event; -1 where there is no row."""
         with self._lock:
             codes, keys = self._scoping(batch)[-1]
             known = self._keys.codes(keys)
@@ -143,14 +145,14 @@ class TableRows:
         return np.append(found, self._default).astype(np.int64)[codes]
 
     def of(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
-        """The columns of the table for each event of a batch."""
+        """Return the columns of the table for each event of a batch."""
         rows = self.rows(batch)
         at = pa.array(rows, mask=rows < 0)
         pairs = zip(self._table.attributes, self._table.data, strict=True)
         return {attribute.name: column.take(at) for attribute, column in pairs}
 
     def of_one(self, event: Event) -> Mapping[str, Value]:
-        """The values of one event's row."""
+        """Return the values of one event's row, by column."""
         chain = self._chain(event)
         key = None if chain is None else chain[-1]
         found = self._recent.get(key)
@@ -161,7 +163,7 @@ class TableRows:
         return found
 
     def of_key(self, key: str | None) -> Mapping[str, Value]:
-        """The values of the row with this key; all ``None`` if there is none."""
+        """Return the values of the row with a key. All are ``None`` if there is no such row."""
         with self._lock:
             if self._single is None:
                 self._single = [column.to_pylist() for column in self._table.data]

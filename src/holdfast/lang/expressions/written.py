@@ -1,8 +1,8 @@
 """Generated Python functions that evaluate many predicates on one event.
 
-Closures cost a call for each part of a predicate. Here all comparisons of floats, nearly all of what
-predicates contain, are written into one function that reads each attribute once; for anything else it calls
-the closure of ``event``.
+Closures cost a call for each part of a predicate. Here all comparisons of floats, which are nearly all parts
+of predicates, become one function that reads each attribute once. For anything else that function calls the
+closure of ``event``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Marks = Callable[[Event], int]
 
 
 def marks(predicates: Iterable[tuple[Expression, int]], topic: Topic, tables: Sequence[Table] = ()) -> Marks:
-    """A function that returns the union of the marks of all core predicates that are true for an event."""
+    """Return a function from an event to the union of the marks of all core predicates that are true."""
     writer = _Writer(topic, tables)
     tests = []
     for op, mark in predicates:
@@ -37,8 +37,9 @@ def marks(predicates: Iterable[tuple[Expression, int]], topic: Topic, tables: Se
 
 
 class _Writer:
-    """Writes predicates as Python source; ``reading`` are the lines before them, ``known`` the global
-    names.
+    """Generates Python source for predicates.
+
+    ``reading`` has the lines before the predicates, ``known`` the global names that the source uses.
     """
 
     def __init__(self, topic: Topic, tables: Sequence[Table]) -> None:
@@ -49,7 +50,7 @@ class _Writer:
         self.reading = ["    own = event.attributes.get"]
 
     def call_predicate(self, op: Expression) -> str:
-        """Source that calls the closure of a predicate."""
+        """Return source that calls the closure of a predicate."""
         test, join = scalar.predicate(op, self._topic), self._join
         looks_up = any("." in name for name in names(op))
         return self._bound("test", (lambda event: test(join(event))) if looks_up else test) + "(event)"
@@ -60,7 +61,7 @@ class _Writer:
         return name
 
     def predicate(self, op: Expression) -> str | None:
-        """Source of a predicate; ``None`` if it contains anything but comparisons of floats."""
+        """Return source for a predicate; ``None`` if it contains anything but comparisons of floats."""
         match op:
             case And(left, right) | Or(left, right):
                 a, b = self.predicate(left), self.predicate(right)
@@ -95,7 +96,7 @@ class _Writer:
                 return None
 
     def _variable(self, name: str) -> str:
-        """The variable of an attribute, read once; NaN if it is missing."""
+        """Return the variable of an attribute, which is read once; NaN if it is missing."""
         if name not in self._variables:
             table, dot, _ = name.partition(".")
             found = f"{self._row(table)}[{name!r}]" if dot else f"own({name!r})"
@@ -105,7 +106,7 @@ class _Writer:
         return self._variables[name]
 
     def _row(self, table: str) -> str:
-        """The variable of an event's row in a table, looked up once."""
+        """Return the variable of an event's row in a table, which is looked up once."""
         if table not in self._variables:
             row = self._variables[table] = f"row{len(self._variables)}"
             rows = self._bound("rows", rows_of(self._tables[table]).of_one)

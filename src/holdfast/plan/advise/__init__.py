@@ -1,1 +1,4 @@
-"""Advice on the numbers of a state: the effect of variants over a history."""
+"""Advice on the numbers of a state, by the effect of variants over a history.
+
+The numbers are thresholds and minimum durations. ``question`` has the entry point.
+"""

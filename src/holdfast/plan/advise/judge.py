@@ -1,4 +1,4 @@
-"""The effect of every variant of a state over a history, in one pass of a kernel."""
+"""Evaluation of every variant of a state over a history, in one pass of a kernel."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ NO_STARTS = np.empty((0, 3), np.int64)
 
 
 class VariantGrid(NamedTuple):
-    """Every entrance with every exit and every minimum duration; ``None`` for a predicate without
-    threshold.
+    """All combinations of entrances, exits and minimum durations.
+
+    ``None`` stands for a predicate without a threshold.
     """
 
     enters: tuple[float | None, ...]
@@ -41,8 +42,9 @@ disjoint."""
 
 @dataclass(frozen=True)
 class KnownTruth:
-    """The reference: the intervals in which the condition should be active. Scope s has the intervals from
-    ``ends[s]`` to ``ends[s + 1]``, in order.
+    """The reference: the intervals in which the condition should be active.
+
+    Scope s has the intervals from ``ends[s]`` to ``ends[s + 1]``, in order.
     """
 
     ends: Times
@@ -59,7 +61,11 @@ class KnownTruth:
 
 
 class Trial(NamedTuple):
-    """The input of a comparison: a history that ends at ``until``, the state, and the reference."""
+    """The input of a comparison of variants.
+
+    It has a history that ends at ``until``, the state, and the reference. ``flap`` is the longest pause, in
+    microseconds, after which a new interval counts as a flap.
+    """
 
     rows: MeasuredRows
     found: Tunable
@@ -69,7 +75,7 @@ class Trial(NamedTuple):
 
 
 def judge(trial: Trial, grid: VariantGrid) -> Counts:
-    """The counts of each variant, by entrance, exit and minimum duration."""
+    """Return the counts of each variant, indexed by entrance, exit and minimum duration."""
     rows, found, *_ = trial
     result = np.zeros((len(grid.enters), len(grid.exits), len(grid.guards), 8), np.int64)
     enters = np.argsort(_to_rising(grid.enters, found.enter), kind="stable")
@@ -85,7 +91,7 @@ def judge(trial: Trial, grid: VariantGrid) -> Counts:
 
 
 def as_it_stands(rows: MeasuredRows, found: Tunable, until: Instant) -> KnownTruth:
-    """The intervals of the state as it is defined now."""
+    """Return the intervals of the state as it is defined now, as the reference."""
     ranks = tuple(
         _ranks(values, _to_rising((None if threshold is None else threshold.value,), threshold), threshold)
         for values, threshold in ((rows.enter, found.enter), (rows.exit, found.exit))
@@ -99,7 +105,7 @@ def as_it_stands(rows: MeasuredRows, found: Tunable, until: Instant) -> KnownTru
 
 
 def labels_of(rows: MeasuredRows, labels: Labels) -> KnownTruth:
-    """The labels of the scopes that have readings."""
+    """Return the labels of the scopes that have readings, as the reference."""
     names = [readable_key(key) if key else None for key in rows.keys.all().to_pylist()] if labels else []
     intervals = [labels.get(name, ()) for name in names]
     sizes = [len(scope_intervals) for scope_intervals in intervals] if labels else [0] * len(rows.keys)
@@ -110,7 +116,7 @@ def labels_of(rows: MeasuredRows, labels: Labels) -> KnownTruth:
 
 
 def within(labels: Labels, first: Instant, last: Instant) -> dict[str | None, list[Interval]]:
-    """Clip labels to a history, and merge those that touch."""
+    """Return labels cut to the time of a history. Labels that touch are merged."""
     return {
         scope: list(_join((max(a, first), min(b, last)) for a, b in intervals if a <= last and b >= first))
         for scope, intervals in labels.items()
@@ -131,7 +137,10 @@ def _join(intervals: Iterable[Interval]) -> Iterator[Interval]:
 
 
 def _to_rising(values: Sequence[float | None], threshold: Threshold | None) -> Floats:
-    """Negate thresholds of falling comparisons, so that greater values satisfy all of them."""
+    """Return thresholds, negated for falling comparisons.
+
+    Then greater values always satisfy the predicate.
+    """
     sign = 1.0 if threshold is None or threshold.rises else -1.0
     return np.array([0.0 if value is None else sign * value for value in values])
 

@@ -1,4 +1,4 @@
-"""A question about the numbers of a state, and its answer from a history in memory or on Spark."""
+"""Questions about the numbers of a state, and their answers from a history in memory or on Spark."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ EVERYTHING = (BEGINNING, NEVER)
 
 
 class MeasuredHistory(Protocol):
-    """Access to the readings of a state, in memory or on Spark."""
+    """The protocol of measured histories: the readings of a state, in memory or on Spark."""
 
     def span(self, interval: Interval) -> Interval | None:
-        """The times of the first and the last reading in an interval; ``None`` if it has none."""
+        """Return the times of the first and the last reading in an interval; ``None`` without readings."""
 
     def moments(self) -> Moments:
-        """The count, sum and sum of squares of the compared values."""
+        """Return the count, sum and sum of squares of the compared values."""
 
     def judge(self, interval: Interval, grid: VariantGrid, labels: Labels | None, flap: Duration) -> Judged:
-        """The counts of all variants over an interval, as if there were no other readings; without labels the
-        reference is the state as it is defined.
+        """Return the counts of all variants over an interval, as if there were no other readings.
+
+        Without labels, the reference is the state as it is defined.
         """
 
 
 def too_short(found: Tunable, rows: int) -> InputError:
-    """The error for a history without a reading of the state."""
+    """Return the error for a history without a reading of the state."""
     topic, name = found.condition.topic.name, found.condition.name
     return InputError(
         f"the history is too short: of {rows:,} rows not one is a reading of {topic} in a scope of '{name}'"
@@ -42,7 +43,7 @@ def too_short(found: Tunable, rows: int) -> InputError:
 
 @dataclass(frozen=True)
 class MeasuredInMemory:
-    """A history in memory."""
+    """A measured history in the memory of this process."""
 
     rows: MeasuredRows
     found: Tunable
@@ -62,7 +63,7 @@ class MeasuredInMemory:
 def judge_within(
     rows: MeasuredRows, found: Tunable, until: Instant
 ) -> Callable[[VariantGrid, Labels | None, Duration], Judged]:
-    """A function that counts variants over some scopes of a history that ends at ``until``."""
+    """Return a function that counts variants over some scopes of a history that ends at ``until``."""
 
     def judge_grid(grid: VariantGrid, labels: Labels | None, flap: Duration) -> Judged:
         known = as_it_stands(rows, found, until) if labels is None else labels_of(rows, labels)
@@ -73,8 +74,10 @@ def judge_within(
 
 @dataclass(frozen=True)
 class AdviceQuestion:
-    """The numbers of a state to try, and the reference. ``held_out`` is the number of weeks at the end that
-    are not used for the choice.
+    """The numbers of a state to try, and the reference to compare with.
+
+    ``held_out`` is the number of weeks at the end that are not used for the choice. ``None`` for numbers
+    stands for steps around the current ones.
     """
 
     found: Tunable
@@ -87,7 +90,7 @@ class AdviceQuestion:
     held_out: int = 0
 
     def ask(self, history: MeasuredHistory) -> AdviceAnswer:
-        """Compare the variants over a history."""
+        """Evaluate the variants over a history, and return the answer."""
         whole = history.span(EVERYTHING)
         assert whole is not None
         self._require_length(whole)
@@ -116,7 +119,7 @@ class AdviceQuestion:
     def judge(
         self, history: MeasuredHistory, interval: Interval, grid: VariantGrid
     ) -> tuple[list[Variant], int]:
-        """The variants over an interval of the history, and the number of intervals of the reference."""
+        """Return the variants over an interval, and the number of intervals of the reference."""
         labels, span = self.labels, history.span(interval)
         if labels is not None and span is not None:
             labels = within(labels, *span)
@@ -129,7 +132,7 @@ class AdviceQuestion:
 
 @dataclass(frozen=True)
 class AdviceAnswer:
-    """The effect of the variants of a state, and the interval that was compared."""
+    """The answer to a question: the effect of each variant, and the interval of the history that was used."""
 
     question: AdviceQuestion
     history: MeasuredHistory
@@ -143,7 +146,10 @@ class AdviceAnswer:
         return max((self.span[1] - self.span[0]) / DAY, 1 / 24)
 
     def again(self, variant: Variant) -> Variant | None:
-        """The effect of a variant's numbers over the weeks that were held out."""
+        """Return the effect of a variant's numbers over the weeks that were held out.
+
+        Returns ``None`` if these weeks have no readings.
+        """
         if self.history.span(self.rest) is None:
             return None
         enter, exit, guard = variant.numbers

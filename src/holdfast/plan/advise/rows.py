@@ -1,4 +1,7 @@
-"""A history as variants of a state use it: scope, time and two compared values of each reading."""
+"""A history in the form that variants of a state need.
+
+Each reading has a scope, a time and two compared values.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +33,10 @@ Moments = tuple[int, float, float]
 
 @dataclass(frozen=True)
 class MeasuredRows:
-    """Readings scope after scope, each in order: scope s has the rows from ``ends[s]`` to ``ends[s + 1]``.
+    """Readings grouped by scope, in order of time. Scope s has the rows from ``ends[s]`` to ``ends[s + 1]``.
 
-    ``enter`` and ``exit`` are the values compared with the thresholds, negated for falling comparisons:
-    infinite if the rest of the predicate decides that it is true, NaN if it is false. ``elsewhere`` are the
+    ``enter`` and ``exit`` are the values compared with the thresholds, negated for falling comparisons. They
+    are infinite if the rest of the predicate makes it true, NaN if it makes it false. ``elsewhere`` has the
     times of readings in no scope.
     """
 
@@ -48,18 +51,21 @@ class MeasuredRows:
         return len(self.times)
 
     def span(self) -> Interval:
-        """The times of the first and the last reading."""
+        """Return the times of the first and the last reading."""
         every = [times for times in (self.times, self.elsewhere) if len(times)]
         return min(int(part.min()) for part in every), max(int(part.max()) for part in every)
 
     def moments(self) -> Moments:
-        """The count, sum and sum of squares of the compared values, which can be added up."""
+        """Return the count, sum and sum of squares of the compared values.
+
+        Results of several shards can be added.
+        """
         values = self.enter if np.isfinite(self.enter).any() else self.exit
         finite = values[np.isfinite(values)]
         return len(finite), float(finite.sum()), float((finite**2).sum())
 
     def slice(self, start: Instant, end: Instant) -> MeasuredRows:
-        """The readings from ``start`` on and before ``end``."""
+        """Return the readings from ``start`` on and before ``end``."""
         inside = (self.times >= start) & (self.times < end)
         if inside.all() and ((self.elsewhere >= start) & (self.elsewhere < end)).all():
             return self
@@ -75,8 +81,9 @@ class MeasuredRows:
 
 
 class Measure:
-    """Extracts from a batch the key of the scope, time, source and sequence, and the values compared with the
-    thresholds.
+    """Extracts the columns of `MeasuredRows` from a batch.
+
+    These are the key of the scope, time, source and sequence, and the values compared with the thresholds.
     """
 
     def __init__(self, found: Tunable) -> None:
@@ -103,7 +110,7 @@ class Measure:
 
 
 def collect_rows(batches: Iterable[pa.RecordBatch]) -> MeasuredRows:
-    """Collect measured batches, in whatever order, scope after scope."""
+    """Return measured batches, which can be in any order, as rows grouped by scope."""
     keys, sources = KeyCodes(), KeyCodes()
     parts: list[tuple[NDArray[Any], ...]] = []
     for batch in batches:
@@ -125,7 +132,7 @@ def collect_rows(batches: Iterable[pa.RecordBatch]) -> MeasuredRows:
 
 
 def _encode(keys: KeyCodes, column: pa.Array) -> NDArray[np.int32]:
-    """Encode a column by the keys of a dictionary; -1 for missing values."""
+    """Return a column as codes of a dictionary of keys; -1 for missing values."""
     column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     table = np.append(keys.codes(column.dictionary), np.int32(-1)).astype(np.int32)
     found: NDArray[np.int32] = table[column.indices.fill_null(-1).to_numpy()]
@@ -140,15 +147,16 @@ def _rising(moments: Times, ends: Times) -> bool:
 
 
 def _ranks(sources: KeyCodes) -> NDArray[np.int64]:
-    """The rank of each source by code point."""
+    """Return the rank of each source by code point."""
     return np.argsort(np.argsort(np.array(sources.all().to_pylist(), object)))
 
 
 def measure(
     predicate: Expression, threshold: Threshold | None, topic: Topic
 ) -> Callable[[pa.RecordBatch], Floats]:
-    """A function that returns the value of each event that is compared with a threshold, infinite or NaN
-    where the rest of the predicate decides alone.
+    """Return a function from a batch to the values that a predicate compares with a threshold.
+
+    A value is infinite where the rest of the predicate makes it true, and NaN where it makes it false.
     """
     if threshold is None:
         holds = columns.predicate(predicate, topic)

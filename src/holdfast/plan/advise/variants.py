@@ -1,4 +1,4 @@
-"""Variants of a state: grids of numbers, their costs, and the variants worth considering."""
+"""Variants of a state: grids of numbers, the costs of a variant, and the Pareto front."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEPS = 4
 
 
 class Judged(NamedTuple):
-    """The counts of the variants of a grid, and the number and length of the reference's intervals."""
+    """The counts of the variants of a grid, and the number and total length of the reference's intervals."""
 
     counts: Counts
     known: int
@@ -34,9 +34,10 @@ class Judged(NamedTuple):
 class Variant:
     """The effect of a state with other numbers.
 
-    ``delay`` is the mean time in seconds from the start of a reference interval until the variant is active;
+    ``delay`` is the mean time in seconds from the start of a reference interval until the variant is active.
     ``excess`` is the time in seconds for which the variant is active and the reference is not. ``precision``
-    is the part of its intervals that meet one of the reference, ``recall`` the part of these that it meets.
+    is the fraction of the variant's intervals that overlap a reference interval; ``recall`` is the fraction
+    of reference intervals that overlap an interval of the variant.
     """
 
     enter: float | None
@@ -54,17 +55,20 @@ class Variant:
 
     @property
     def cost(self) -> tuple[float, ...]:
-        """The quantities to minimise."""
+        """The quantities to minimise: flaps, delay and excess."""
         return (self.flaps, self.delay or 0.0, self.excess)
 
     @property
     def numbers(self) -> Numbers:
-        """Entrance, exit and minimum duration (microseconds), as a definition has them."""
+        """The entrance, the exit and the minimum duration in microseconds, as a definition has them."""
         return self.enter, self.exit, round(self.guard * SECOND)
 
 
 def variants(found: Tunable, grid: VariantGrid, judged: Judged) -> list[Variant]:
-    """The variants of a grid with their counts, without those that one reading could both start and end."""
+    """Return the variants of a grid with their counts.
+
+    Variants are left out if one reading could both start and end them.
+    """
     result = []
     current = standing(found)[:2]
     for e, enter in enumerate(grid.enters):
@@ -96,8 +100,9 @@ def _variant(
 
 
 def with_front(variants: Sequence[Variant]) -> list[Variant]:
-    """Mark the variants of the Pareto front: no other is at least as good in everything and better in
-    something.
+    """Return the variants with those on the Pareto front marked.
+
+    A variant is on the front if no other is at least as good in every cost and better in one.
     """
     costs = np.array([variant.cost for variant in variants])
     order = np.lexsort(costs.T[::-1])
@@ -112,8 +117,9 @@ def with_front(variants: Sequence[Variant]) -> list[Variant]:
 
 
 def best(variants: Iterable[Variant]) -> Variant:
-    """The variant of the front that is nearest to the minimum of all costs, each scaled by its range on the
-    front; the first of several.
+    """Return the variant of the front that is nearest to the minimum of all costs; the first of several.
+
+    Each cost is scaled by its range on the front.
     """
     front = [variant for variant in variants if variant.front]
     costs = np.array([variant.cost for variant in front])
@@ -123,7 +129,7 @@ def best(variants: Iterable[Variant]) -> Variant:
 
 
 def standing(found: Tunable) -> Numbers:
-    """The numbers of the state as it is defined now."""
+    """Return the numbers of the state as it is defined now."""
     enter, exit = (None if threshold is None else threshold.value for threshold in (found.enter, found.exit))
     return enter, exit, found.guard
 
@@ -138,8 +144,10 @@ def grid_of(
     exits: Sequence[float] | None = None,
     guards: Sequence[Duration] | None = None,
 ) -> VariantGrid:
-    """The grid of the requested numbers; unspecified ones get some steps up and down from the current number.
-    ``deviation`` is the standard deviation of the compared values.
+    """Return the grid of the requested numbers.
+
+    Numbers that are ``None`` become some steps around the current number. ``deviation`` is the standard
+    deviation of the compared values, which determines the step.
     """
     step = _step(found, deviation)
     return VariantGrid(
@@ -162,7 +170,10 @@ def _axis(
 
 
 def _step(found: Tunable, deviation: float) -> float:
-    """A round step: a quarter of the band or, without one, of the standard deviation."""
+    """Return a round step for a grid of thresholds.
+
+    It is a quarter of the distance between two thresholds or, with one threshold, of the standard deviation.
+    """
     a, b = found.enter, found.exit
     if a is not None and b is not None and a.of == b.of and a.value != b.value:
         return _round(abs(a.value - b.value) / 4)
@@ -170,13 +181,13 @@ def _step(found: Tunable, deviation: float) -> float:
 
 
 def deviation(moments: Moments) -> float:
-    """The standard deviation from count, sum and sum of squares."""
+    """Return the standard deviation from count, sum and sum of squares."""
     count, total, squares = moments
     return math.sqrt(max(0.0, squares / count - (total / count) ** 2)) if count else 0.0
 
 
 def _round(size: float) -> float:
-    """Round to the nearest of 1, 2 and 5 times a power of ten.
+    """Return the nearest of 1, 2 and 5 times a power of ten.
 
     >>> _round(0.75), _round(3.2), _round(0.018)
     (0.5, 2.0, 0.02)
@@ -188,12 +199,12 @@ def _round(size: float) -> float:
 
 
 def _tidy(value: float, step: float) -> float:
-    """Remove the rounding errors of sums of steps."""
+    """Return a number without the rounding errors of sums of steps."""
     return round(value, max(0, 2 - math.floor(math.log10(step))))
 
 
 def refine(grid: VariantGrid, variants: Iterable[Variant]) -> VariantGrid:
-    """The grid with additional numbers half-way between those on the front and their neighbours."""
+    """Return the grid with additional numbers half-way between those on the front and their neighbours."""
     front = [variant for variant in variants if variant.front]
     return grid._replace(
         enters=tuple(_finer(grid.enters, {variant.enter for variant in front})),

@@ -70,8 +70,9 @@ def conform_attributes(topic: Topic, attributes: Mapping[str, Value]) -> Mapping
 
 
 def _to_location(location: Sequence[float]) -> tuple[float, ...] | None:
-    """Return the coordinates as floats, up to the first missing coordinate; ``None`` if the first is
-    missing.
+    """Return the coordinates as floats, up to the first missing one.
+
+    Returns ``None`` if the first coordinate is missing.
     """
     try:
         known = tuple(takewhile(lambda c: c == c, map(float, location)))

@@ -1,5 +1,6 @@
-"""The measurements for ``holdfast advise`` in this process: one pass over a history serves all variants of a
-state.
+"""The measurements for ``holdfast advise`` in this process.
+
+One pass over a history serves all variants of a state.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ def history(
     *,
     progress: Callable[[Tally], None] = lambda _tally: None,
 ) -> MeasuredInMemory:
-    """Read the readings that a state depends on into memory. `tally` counts rows; `progress` is called with
-    it.
+    """Read the readings that a state depends on into memory.
+
+    `tally` counts rows; `progress` is called with it.
     """
     measure, topic = Measure(found), found.condition.topic.name
     for file in files:

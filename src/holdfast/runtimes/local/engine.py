@@ -64,8 +64,9 @@ class Holding(NamedTuple):
 
 
 class Subscription:
-    """A subscriber of an engine. Without a callback, notifications are queued; iteration removes them from
-    the queue.
+    """A subscriber of an engine.
+
+    Without a callback, notifications are queued; iteration removes them from the queue.
     """
 
     def __init__(self, engine: Engine, name: str, callback: Callback | None) -> None:
@@ -108,11 +109,11 @@ class Engine:
         tables: Mapping[str, Any] | None = None,
         remember: bool = False,
     ) -> None:
-        """Start a definition. ``base`` is the folder of the files that it names; ``lets`` replaces values of
-        ``let``.
+        """Start a definition.
 
-        ``tables`` replaces the files of tables. With ``remember`` the engine stores the latest reading of
-        every source, which ``revise`` then uses.
+        ``base`` is the folder of the files that it names; ``lets`` replaces values of ``let``. ``tables``
+        replaces the files of tables. With ``remember`` the engine stores the latest reading of every source,
+        which ``revise`` then uses.
         """
         self._app = _as_app(app)
         self._base, self._lets, self._tables = base, lets, dict(tables or {})
@@ -133,8 +134,9 @@ class Engine:
         return check(app, self._base, self._lets, self._tables)
 
     def _listen(self) -> None:
-        """Recreate the lists of subscribers for the conditions that run now. Existing subscribers are
-        retained.
+        """Recreate the lists of subscribers for the conditions that run now.
+
+        Existing subscribers are retained.
         """
         self._listeners = {name: self._listeners.get(name, []) for name in self._running.names}
 
@@ -213,17 +215,18 @@ class Engine:
         whole: bool = True,
         base: Folder | None = None,
     ) -> list[Notification]:
-        """Replace the running definition: unchanged conditions continue, new ones start, and changed ones
-        carry over their scopes.
+        """Replace the running definition.
 
-        Each scope that changes is reported once: ``revised``, with ``since`` if it is active now; or
-        ``unknown`` until the next reading that decides.
+        Unchanged conditions continue, new ones start, and changed ones carry over their scopes. Each scope
+        that changes is reported once: as ``revised``, with ``since`` if it is active now, or as ``unknown``
+        until the next reading that decides its state.
 
-        A ``history`` avoids that: the events that the engine received, in their order, one by one or as
-        batches with the names of their topics (``replay(…).readings()`` gives those of files), and the
-        instants to which it was advanced. New and changed conditions are then as if they had run from the
-        beginning. If the history is only the latest part and not ``whole``, it decides those scopes that
-        earlier events cannot affect. ``base`` is the folder of the definition's files.
+        With a ``history`` there are no unknown scopes: new and changed conditions are then as if they had run
+        from the beginning. The history has the events that the engine received, in their order, and the
+        instants to which it was advanced. Events are single, or in batches with the names of their topics
+        (``replay(…).readings()`` gives those of files). If the history is only the latest part and not
+        ``whole``, it decides those scopes that earlier events cannot affect. ``base`` is the folder of the
+        definition's files.
         """
         return self._revise(_as_app(app), self._tables, history, whole, base)
 
@@ -243,9 +246,7 @@ class Engine:
         return self._hand_out([*self._take_startup_notifications(), *changes])
 
     def _alike(self, checked: Checked) -> Engine:
-        """Return a new engine with the same settings that runs another definition and has not seen
-        any event.
-        """
+        """Return a new engine with the same settings, for another definition. It has processed no event."""
         fresh = Engine(base=self._base)
         fresh._has_warned = True  # times of a history that is processed again
         fresh._running.start(checked)
@@ -270,7 +271,7 @@ class Engine:
     def take_table(
         self, name: str, data: Any = None, history: History | None = None, *, whole: bool = True
     ) -> list[Notification]:
-        """Replace the rows of a table: by an Arrow table or data frame, or by its file as it is now.
+        """Replace the rows of a table by an Arrow table or data frame, or by the present content of its file.
 
         Scopes whose row is unchanged continue. The others are handled and reported as by ``revise``: from
         their old state, the last reading and a history.
@@ -310,8 +311,9 @@ class Engine:
         return self.push_conformed(known, conform(known, batch))
 
     def push_conformed(self, known: Topic, batch: pa.RecordBatch) -> list[Notification]:
-        """Process a batch that ``conform`` returned for the topic. Otherwise like ``push_batch``, without its
-        checks.
+        """Process a batch that ``conform`` returned for the topic.
+
+        Otherwise like ``push_batch``, without its checks.
         """
         topic, batch, running = known.name, self._with_sequence(batch), self._running
         latest = latest_time(batch)
@@ -330,8 +332,9 @@ class Engine:
         yield from self.finish()
 
     def advance(self, until: Instant) -> list[Notification]:
-        """Advance the watermark of all topics to an instant without an event. Return the notifications of
-        timers.
+        """Advance the watermark of all topics to an instant without an event.
+
+        Return the notifications of timers.
         """
         if type(until) is not int:
             raise UsageError(f"time comes to an instant, {INSTANT}, not to {until!r:.60}")
@@ -365,12 +368,12 @@ class Engine:
 
     @property
     def paused(self) -> frozenset[str]:
-        """The topics whose timers are stopped."""
+        """The topics whose timers are stopped, as set by ``pause``."""
         return self._running.watermarks.paused
 
     @property
     def watermarks(self) -> Mapping[str, Instant]:
-        """The watermark of each topic."""
+        """The watermark of each topic in microseconds since 1970."""
         return self._running.watermarks.topics
 
     @property
@@ -456,8 +459,9 @@ class Engine:
         return dict(self._late_counts)
 
     def holding(self, of: Collection[str] | None = None) -> list[Holding]:
-        """Return the active conditions by name and scope. If `of` is given, only conditions with
-        these names.
+        """Return the active conditions by name and scope.
+
+        If `of` is given, only conditions with these names.
         """
         found = [
             Holding(*key, standing.since, standing.known, standing.level)
@@ -550,8 +554,9 @@ def _require_callback(callback: Any) -> None:
 
 
 def _as_app(app: App | str | None) -> App:
-    """Return a definition without its test cases, which an engine does not run. ``None`` is an empty
-    definition.
+    """Return a definition without its test cases, which an engine does not run.
+
+    ``None`` is an empty definition.
     """
     known = App() if app is None else as_app(app)
     if not any(isinstance(s, Case) for s in known.statements):

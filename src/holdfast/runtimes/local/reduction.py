@@ -48,6 +48,7 @@ class PendingRejects(Rejects):
         self.overflows = False
 
     def write(self, file: InputFile, row: int, reason: str, data: Any) -> None:
+        """Reject one row, and store it until it can be written. Too many rows are only counted."""
         super().write(file, row, reason, data)
         self.overflows = self.overflows or len(self.rows) >= MOST_REJECTED
         if not self.overflows:
@@ -93,8 +94,9 @@ class Reduction:
         self._shares = in_threads(self._read, units, _cores())
 
     def of(self, number: int) -> Iterator[Share | None]:
-        """Yield the shares of a part. Yields `None` if the part must be sorted; no later share can be read
-        then.
+        """Yield the shares of a part.
+
+        Yields `None` if the part must be sorted; no later share can be read then.
         """
         units = self._units[number]
         following = {id: Following() for id in self._pushdown.operators}
@@ -112,7 +114,7 @@ class Reduction:
         yield None
 
     def close(self) -> None:
-        """Stop reading ahead."""
+        """Stop reading ahead, and end the threads."""
         self._shares.close()
 
     def _read(self, unit: Part) -> Share:

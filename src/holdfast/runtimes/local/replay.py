@@ -204,8 +204,9 @@ class Replay:
         return self.to_arrow(form).to_pandas()
 
     def intervals(self) -> list[Interval]:
-        """Return the intervals of conditions, ordered by their ends; open ones are last. Call it instead of
-        iterating.
+        """Return the intervals of conditions, ordered by their ends; open ones are last.
+
+        Call it instead of iterating.
         """
         pairing = Pairing()
         return [*pairing.pair(self), *pairing.still_open()]
@@ -247,8 +248,9 @@ class Replay:
         return (None if len(held) < len(counts) else held), sorters
 
     def _run_presorted(self, shares: Iterable[Share], stack: ExitStack) -> dict[int, Sorter]:
-        """Run the operators on the unsorted shares of a part; return sorters with the output of each
-        operator.
+        """Run the operators on the unsorted shares of a part.
+
+        Return sorters with the output of each operator.
         """
         found = self._sorters(stack, range(len(self._operators)))
         for share in shares:
@@ -304,8 +306,9 @@ class Replay:
                 self._progress(self.tally)
 
     def _take_final(self, until: Instant) -> list[Notification]:
-        """Return the waiting notifications, in order, that no later notification can precede, given the
-        watermark.
+        """Return the waiting notifications, in order, that no later notification can precede.
+
+        ``until`` is the watermark.
         """
         margin = max((operator.machine.traits.lookaround or 0 for operator in self._operators), default=0)
         self._waiting.sort(key=attrgetter("order"))
@@ -316,7 +319,10 @@ class Replay:
         return ready
 
     def _due(self) -> Iterator[Instant]:
-        """Yield the due times of operators with timers; each advances with the readings of its own topics."""
+        """Yield the due times of operators with timers.
+
+        Each timer advances with the readings of the operator's own topics.
+        """
         yield NEVER
         for i, operator in enumerate(self._operators):
             if operator.machine.traits.uses_watermark and (due := self._states.due(i)) is not None:

@@ -32,8 +32,10 @@ History = Iterable[Event | tuple[str, pa.RecordBatch] | Instant | Mapping[str, I
 
 
 class KnownHistory(NamedTuple):
-    """A history for a revision, or ``None``; whether it is complete; and a function that creates an empty
-    engine.
+    """A history for a revision.
+
+    ``history`` is ``None`` if there is none; ``whole`` tells whether it is complete. ``fresh`` creates an
+    engine without events.
     """
 
     history: History | None
@@ -42,8 +44,9 @@ class KnownHistory(NamedTuple):
 
 
 class Rebuilt(NamedTuple):
-    """Operators that processed a history, with their states, the last event of each scope, and their
-    conditions.
+    """Operators that processed a history, with their states.
+
+    ``causes`` has the last event of each scope, and ``names`` the names of their conditions.
     """
 
     running: Sequence[tuple[Operator, Any]] = ()
@@ -136,8 +139,9 @@ def revise(
 
 
 def _take_over(names: Iterable[str], before: Checked, after: Checked, old: Old) -> dict[str, TakeOver]:
-    """Return how conditions that are not rebuilt carry over their state. Unchanged conditions are
-    left out.
+    """Return how conditions that are not rebuilt carry over their state.
+
+    Unchanged conditions are left out.
     """
     was, now = meanings(before), meanings(after)
     found = {name: plan.take_over(name, before, after, old.past(name)) for name in names}

@@ -1,6 +1,4 @@
-"""A running definition in this process: its graph of operators, their states, watermarks, and the latest
-events.
-"""
+"""A running definition in this process: its graph of operators, their states, and watermarks."""
 
 from __future__ import annotations
 
@@ -73,8 +71,8 @@ class RunningDefinition:
     ) -> list[Notification]:
         """Start a definition. Return the notifications of conditions that start from the states of others.
 
-        `records` are those of operators that ran before, and `load` returns the state of each. Without them
-        all operators start anew.
+        `records` are those of operators that ran before, and `load` returns the state of each. Without them,
+        all operators start without state.
         """
         self.declare(checked)
         resumed = resume(records, checked)
@@ -104,8 +102,9 @@ class RunningDefinition:
         return records, load
 
     def declare(self, checked: Checked) -> None:
-        """Replace the topics by those of a definition. Drop changed attributes from the stored latest
-        events.
+        """Replace the topics by those of a definition.
+
+        Drop changed attributes from the stored latest events.
         """
         before, self.topics = self.topics, {topic.name: topic for topic in checked.topics}
         self.latest = {
@@ -169,8 +168,9 @@ class RunningDefinition:
         return {topic: sort_derived(concatenate(batches)) for topic, batches in found.items()}
 
     def share(self, name: str, meaning: str) -> None:
-        """Let a new condition share the state of an equal one that is in its initial state. Otherwise do
-        nothing.
+        """Let a new condition share the state of an equal one that is in its initial state.
+
+        Otherwise do nothing.
         """
         for id, operator in self.graph.operators.items():
             for i, its_meaning in enumerate(operator.meanings):
@@ -206,7 +206,7 @@ class RunningDefinition:
     # --- time ---
 
     def watermark(self, id: OperatorId) -> Instant:
-        """The watermark of an operator."""
+        """Return the watermark of an operator, which is that of its topics and upstreams."""
         return self.graph.watermark(id, self.states, self.watermarks)
 
     def pause(self, topics: Iterable[str], until: Mapping[str, Instant]) -> None:
@@ -225,8 +225,9 @@ class RunningDefinition:
                 self.states.put(i, state)
 
     def due(self) -> Instant | None:
-        """Return the earliest time that the watermark must pass before an operator emits without an event, or
-        ``None``.
+        """Return the earliest time that the watermark must pass before an operator emits without an event.
+
+        Returns ``None`` if only events can make an operator emit.
         """
         due = (
             operator.due(state)

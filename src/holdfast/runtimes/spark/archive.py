@@ -34,10 +34,10 @@ _QUIET = ("-Xshare:auto", "-Xlog:disable")
 
 
 def options(spark_home: Path, use: str) -> Sequence[str]:
-    """Return Java's options to use an archive, or to write one if there is none; empty if neither is
-    possible.
+    """Return Java's options to use an archive, or to write one if there is none.
 
-    `use` names the purpose of a session, because sessions load different classes for it.
+    The result is empty if neither is possible. `use` names the purpose of a session, because sessions load
+    different classes for it.
     """
     try:
         key = _key(spark_home)
@@ -61,7 +61,7 @@ def _options(folder: Path, key: str) -> Sequence[str]:
 
 
 def _claim(claim: Path) -> bool:
-    """Claim the right to write an archive; return false if another session has claimed it recently."""
+    """Claim the right to write an archive. Return false if another session has claimed it recently."""
     try:
         claim.touch(exist_ok=False)
     except FileExistsError:
@@ -73,7 +73,10 @@ def _claim(claim: Path) -> bool:
 
 
 def _adopt_finished(archive: Path) -> None:
-    """Adopt the archives of earlier sessions that have ended; of several, keep the largest."""
+    """Rename the archives of earlier sessions that have ended.
+
+    If there are several, the largest one remains.
+    """
     for part in archive.parent.glob(f"{archive.stem}-*.part"):
         with suppress(FileNotFoundError):  # somebody else was faster
             if _is_finished(part) and not _is_larger(archive, part):
@@ -93,7 +96,7 @@ def _is_larger(archive: Path, part: Path) -> bool:
 
 
 def _remove_old(folder: Path) -> None:
-    """Remove the archives that were not used for longest, and unfinished ones whose Spark has died."""
+    """Remove the least recently used archives, and unfinished ones whose session has ended."""
     by_use = sorted(folder.glob("*.jsa"), key=lambda path: path.stat().st_mtime)
     for old in by_use[:-ARCHIVES]:
         old.unlink(missing_ok=True)

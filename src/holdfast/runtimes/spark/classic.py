@@ -1,8 +1,8 @@
-"""Access to everything that Holdfast uses behind Spark's public interface; no other module of `src` may use
-it.
+"""Access to everything that Holdfast uses behind Spark's public interface.
 
-A classic session runs in the same process as its Java driver. A session of Spark Connect talks to a server
-and offers only the public interface. Each function here documents its result for a Connect session.
+No other module of `src` may use such names. A classic session runs in the same process as its Java driver. A
+session of Spark Connect talks to a server and offers only the public interface. Each function here documents
+its result for a Connect session.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def untranslated_message(error: Exception) -> str | None:
 
 
 def spark_home() -> Path:
-    """Return the folder of the Spark that PySpark starts; it has no public name for it."""
+    """Return the folder of the Spark that PySpark starts. PySpark has no public name for it."""
     return Path(_find_spark_home())
 
 

@@ -1,8 +1,8 @@
 """The process from which Spark forks its Python workers, with the modules that they need already imported.
 
-Spark's own daemon imports nothing before it forks, because a library may have started threads; each worker
+Spark's own daemon imports no modules before it forks, because a library may have started threads. Each worker
 then imports everything. Of the modules imported here only Arrow's second allocator starts a thread, and it
-supports forking; BLAS is told to start none.
+supports forking; BLAS is configured to start none.
 """
 
 import os

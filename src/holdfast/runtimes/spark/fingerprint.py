@@ -3,7 +3,7 @@
 The states of a stream are in shards by a hash of their scope, and are numbered by operator. With another
 number of shards or another definition, Spark would give states to the wrong operators. So each shard stores a
 fingerprint, which the first batch compares. If the caller names the checkpoint, a folder in it has the
-fingerprint too, so that ``stream`` itself can refuse it.
+fingerprint too. Then ``stream`` itself can refuse the checkpoint.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ class Fingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.json.encode(self)
 
     def require_same(self, found: bytes) -> None:
-        """Refuse a checkpoint that another stream has written. ``found`` is the fingerprint in the
-        checkpoint.
+        """Refuse a checkpoint that another stream has written.
+
+        ``found`` is the fingerprint in the checkpoint.
         """
         try:
             other = msgspec.json.decode(found, type=Fingerprint)

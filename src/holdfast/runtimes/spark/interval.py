@@ -1,4 +1,4 @@
-"""The intervals in which conditions were active, computed from a DataFrame of notifications."""
+"""Intervals in which conditions were active, computed from a DataFrame of notifications."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ _DROPPED = {*EVENT_COLUMNS, "sequence", "place"}
 
 
 def intervals(notifications: DataFrame) -> DataFrame:
-    """Return a row for each interval of the notifications that `replay`, `stream` or a `parquet:` sink
-    returns.
+    """Return a row for each interval, from the notifications of `replay`, `stream` or a `parquet:` sink.
 
     The columns are `subscription`, `scope`, `start`, `end`, `duration` in seconds, `open`, then `topic`,
     `source` and the attributes of the event that started the interval. They are those of `holdfast replay
@@ -52,7 +51,7 @@ def intervals(notifications: DataFrame) -> DataFrame:
 
 
 def _order(notifications: DataFrame) -> list[Column]:
-    """Return the columns that sort the notifications of a scope as they were emitted.
+    """Return the columns by which the notifications of a scope are sorted in the order of emission.
 
     An end precedes a start of the same event, unless it ends an interval that started at the same time.
     """

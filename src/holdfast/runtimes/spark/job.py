@@ -1,4 +1,7 @@
-"""The job that readers and shards run: a checked definition, and its operators by number."""
+"""The job that readers and shards run: a checked definition, and its operators by number.
+
+A `Job` travels to every Spark task. Its operators, graph and pushdown are computed once in each process.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from ...plan.resume import resume
 
 
 class OperatorSlot(msgspec.Struct, frozen=True):
-    """The place of an operator in a checkpoint.
+    """The number and record of an operator in a checkpoint.
 
     A number is never used again, so an operator cannot find the state of a removed one.
     """
@@ -46,7 +49,10 @@ class FormerDefinition(msgspec.Struct, frozen=True):
 
     @property
     def checked(self) -> Checked:
-        """Unpickle the definition; only the owner of the checkpoint can have written it."""
+        """The unpickled definition.
+
+        The checkpoint must come from a trusted owner, because unpickling can run code.
+        """
         try:
             found = pickle.loads(self.definition)
         except Exception as error:  # unpickling may raise anything where a class has gone
@@ -60,7 +66,7 @@ class FormerDefinition(msgspec.Struct, frozen=True):
 
 
 class RevisedOperator(NamedTuple):
-    """A condition that continues under a changed definition, and the operator whose state it carries over."""
+    """A condition that continues under a changed definition, with its former operator."""
 
     name: str
     former_number: int
@@ -70,7 +76,7 @@ class RevisedOperator(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """What Spark computes: a definition and its operators. It travels to readers and shards as bytes."""
+    """A definition and its operators, as Spark computes them. It travels to readers and shards as bytes."""
 
     checked: Checked
     slots: tuple[OperatorSlot, ...] | None = None
@@ -111,7 +117,7 @@ class Job:
 
     @cached_property
     def graph(self) -> Graph:
-        """The linked operators."""
+        """The graph of the operators, which shards run."""
         return Graph(self.operators)
 
     @cached_property
@@ -121,7 +127,7 @@ class Job:
 
     @cached_property
     def revisions(self) -> dict[int, RevisedOperator]:
-        """The operators that carry over the state of a former one, by number, of all former definitions."""
+        """The operators that carry over the state of a former one, by number, over all former definitions."""
         found: dict[int, RevisedOperator] = {}
         slots = self.slots or ()
         for former in reversed(self.former_definitions):
@@ -136,19 +142,22 @@ class Job:
         return found
 
     def is_revised_since(self, files: int) -> bool:
-        """Tell whether a revision was made when the query had read at least `files` files."""
+        """Whether a revision was made when the query had read at least `files` files."""
         return any(files <= slot.files for slot in self.slots or ())
 
     @property
     def revision_number(self) -> int:
-        """A number that grows with each revision that rebuilds states from files; -1 without one."""
+        """The number of the latest revision that rebuilt states from files; -1 if there was none.
+
+        It grows with each revision.
+        """
         return max((slot.number for slot in self.slots or () if slot.files >= 0), default=-1)
 
     @cached_property
     def reruns(self) -> dict[int, str]:
-        """The names of conditions on conditions that are new or whose inputs were revised, by number.
+        """The conditions on conditions that are new or whose inputs were revised: names by operator number.
 
-        Their states start from the standings of their inputs, so their inputs' history is processed again.
+        Their states start from the states of their inputs, so the history of these inputs is processed again.
         """
         revised = {revision.name for i, revision in self.revisions.items() if i in self.operators}
         started = {slot.number for slot in self.slots or () if slot.files >= 0}
@@ -162,12 +171,12 @@ class Job:
 
     @property
     def published(self) -> tuple[Topic, ...]:
-        """The topics that notifications can have."""
+        """The topics of the events that notifications can contain."""
         return self.checked.output_topics
 
     @cached_property
     def pushdown(self) -> Pushdown:
-        """Which columns and rows of each topic the operators need."""
+        """The columns and rows of each topic that the operators need."""
         return Pushdown(self.operators)
 
     @cached_property
@@ -179,7 +188,7 @@ class Job:
 
     @cached_property
     def watermark_topics(self) -> frozenset[str]:
-        """The topics whose watermarks shards need; a revised operator carries over at the watermark."""
+        """The topics whose watermarks shards need. A revised operator needs them to carry over its state."""
         numbers = self.watermark_operators.keys() | (self.revisions.keys() & self.operators.keys())
         return frozenset().union(*(self.operators[number].clock for number in numbers))
 
@@ -190,18 +199,24 @@ class Job:
         return any(not machine.traits.compacts and machine.traits.lookaround is None for machine in machines)
 
     def shards(self, cores: int) -> int:
-        """Return how many shards to use: more if they are slow, so that all cores end at the same time."""
+        """Return how many shards to use.
+
+        Heavy jobs use more, so that all cores end at about the same time.
+        """
         return (8 if self.is_heavy else 2) * cores
 
     @property
     def stages(self) -> int:
-        """How many stages there are."""
+        """The number of stages; there is a shuffle before each of them."""
         return 1 + max((operator.links.stage for operator in self.operators.values()), default=0)
 
 
 @lru_cache(maxsize=8)
 def _decode(encoded: bytes) -> Job:
-    """Decode a job that has travelled, once per process and not once per task."""
+    """Decode a job that was sent to this process.
+
+    The cache makes that happen once per process, not once per task.
+    """
     job = Job(*pickle.loads(encoded))
     job.__dict__["_bytes"] = encoded  # encoded again it need not be the same bytes
     return job

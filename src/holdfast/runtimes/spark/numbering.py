@@ -1,7 +1,7 @@
 """Sequence numbers for rows without one: a hash of their content.
 
-`frames.rows.add_sequence` computes the same numbers in the JVM; this module is for rows that are read without
-Spark.
+This module is for rows that are read without Spark. `frames.rows.add_sequence` computes the same numbers in
+the JVM; change both together.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LARGEST = 2**63 - 1
 
 
 def number_rows(topic: Topic, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Replace the sequence of each row by a hash of its content; missing values do not change the hash."""
+    """Return rows whose sequence is a hash of their content. Missing values do not change the hash."""
     names = [
         name for name in ("place", *AXES, *(a.name for a in topic.attributes)) if name in batch.schema.names
     ]
@@ -51,7 +51,7 @@ def _hash_column(name: str, column: pa.Array) -> Hashes:
 
 
 def _values(column: pa.Array) -> NDArray[Any]:
-    """Return numbers as Spark hashes them: with one zero and one NaN."""
+    """Return numbers in the form that Spark hashes: with a single zero and a single NaN."""
     if pa.types.is_boolean(column.type):
         return np.asarray(column.fill_null(False).cast(pa.int32()))
     if pa.types.is_floating(column.type):

@@ -1,9 +1,9 @@
-"""Packets: the rows that travel between Spark's readers and shards, and how their payload is encoded.
+"""Packets: the rows that travel between Spark's readers and shards, and the encoding of their payload.
 
 Events are packed into one row per operator and shard, instead of one row per event. A shard is a stable hash
 of the key by which an operator groups its events, so all events of a scope are in one shard. The column
-``kind`` tells events from control packets: reports of readers, watermarks, states that move to a new
-generation.
+``kind`` distinguishes events from control packets: reports of readers, watermarks, and states that move to a
+new generation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...model.instant import BEGINNING, Instant
 
 
 class PacketKind(IntEnum):
-    """What the payload of a packet is. Packets of the kinds `EVENTS` and `HISTORY` belong to one operator."""
+    """The kind of a packet's payload. Packets of the kinds `EVENTS` and `HISTORY` belong to one operator."""
 
     EVENTS = 0
     """Events for an operator, or only a watermark for it (`unpack`)."""
@@ -44,7 +44,7 @@ class PacketKind(IntEnum):
 
 
 class Packet(msgspec.Struct, frozen=True):
-    """A packet that has arrived in a shard."""
+    """A packet after its arrival in a shard."""
 
     kind: PacketKind
     operator: int | None
@@ -81,7 +81,7 @@ class OperatorEvents(NamedTuple):
 def pack(
     batch: OperatorEvents, shards: int, part: int = 0, kind: PacketKind = PacketKind.EVENTS
 ) -> Iterator[pa.RecordBatch]:
-    """Pack events by the shard of their key; events without a key go to the first shard."""
+    """Yield the events as packets, by the shard of their key. Events without a key go to the first shard."""
     number, operator, topic, events = batch
     keys = operator.keys(topic, events)
     shard_of_row = np.append(_shards(keys, shards), np.int32(0))[keys.codes]
@@ -96,16 +96,17 @@ def _shards(keys: Keys, shards: int) -> NDArray[np.int32]:
 
 
 def shards_of(keys: Sequence[str], shards: int) -> list[int]:
-    """Return the shard of each key."""
+    """Return the shard of each key, by a hash that is the same in all processes."""
     numbers: list[int] = _shards(Keys(np.arange(len(keys)), keys), shards).tolist()
     return numbers
 
 
 def pack_history(batch: OperatorEvents, shards: int) -> Iterator[pa.RecordBatch]:
-    """Pack events of a complete history: by slices of time if the machine declares a lookaround, else by key.
+    """Yield events of a complete history as packets.
 
-    An operator with a lookaround has no state that outlives a slice, so its slices can be processed in
-    different shards even where it has no key.
+    They are packed by slices of time if the machine has a lookaround, otherwise by key. An operator with a
+    lookaround has no state that outlives a slice, so different shards can process its slices even if it has
+    no key.
     """
     number, operator, topic, events = batch
     if operator.machine.traits.lookaround is None:
@@ -119,7 +120,7 @@ def pack_history(batch: OperatorEvents, shards: int) -> Iterator[pa.RecordBatch]
 def pack_derived(
     operators: Mapping[int, Operator], derived: Mapping[str, pa.RecordBatch], shards: int
 ) -> Iterator[pa.RecordBatch]:
-    """Pack derived events for the operators of later stages that consume them."""
+    """Yield derived events as packets for the operators of later stages that consume them."""
     for number, operator in operators.items():
         for topic in operator.upstream_topics & derived.keys():
             yield from pack(OperatorEvents(number, operator, topic, derived[topic]), shards)
@@ -131,7 +132,7 @@ def pack_standings(
     active: Mapping[str, pa.RecordBatch],
     shards: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Pack the active scopes of upstreams for the operators that start in this batch.
+    """Yield the active scopes of upstreams as packets for the operators that start in this batch.
 
     An operator that replaces a former one (`revised`) receives them as history, before all other events.
     """
@@ -142,13 +143,16 @@ def pack_standings(
 
 
 def pack_watermark(number: int, operator: Operator, at: Instant, shards: int) -> Iterator[pa.RecordBatch]:
-    """Pack a watermark for an operator, once for each of its shards."""
+    """Return a watermark for an operator as packets, one for each of its shards."""
     places = range(shards if operator.key else 1)
     return (_watermark_row(number, shard, at) for shard in places)
 
 
 def pack_pending(number: int, operator: Operator, at: Instant, shards: int) -> Iterator[pa.RecordBatch]:
-    """Pack the earliest time of which an upstream may still emit, for the shards that wait for it."""
+    """Return packets with the earliest time for which an upstream may still emit.
+
+    They are for the shards that wait for this upstream.
+    """
     places = range(shards) if operator.keyed else _shards(operator.keys("", _NO_EVENTS), shards)
     return (_watermark_row(number, int(shard), at) for shard in places)
 
@@ -161,14 +165,17 @@ def _watermark_row(number: int, shard: int, at: Instant) -> pa.RecordBatch:
 def pack_watermarks(
     watermarks: Mapping[str, Instant], shards: int, part: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Pack the watermarks of topics, once for each shard; without watermarks there are no packets."""
+    """Return the watermarks of topics as packets, one for each shard.
+
+    Without watermarks there are no packets.
+    """
     payload = msgspec.msgpack.encode(watermarks)
     places = range(shards if watermarks else 0)
     return (packet_row(PacketKind.WATERMARKS, shard, payload, part=part) for shard in places)
 
 
 class OperatorInput(NamedTuple):
-    """The payload of an `EVENTS` or `HISTORY` packet; without a topic it is only a watermark."""
+    """The decoded payload of an `EVENTS` or `HISTORY` packet. Without a topic it is only a watermark."""
 
     topic: str | None
     slice: int | None
@@ -192,7 +199,7 @@ def unpack(payload: bytes) -> OperatorInput:
 
 
 def encode_table(table: pa.Table) -> bytes:
-    """Encode a table that has at least one row."""
+    """Encode a table that has at least one row as Arrow IPC bytes."""
     return to_ipc(table.combine_chunks().to_batches()[0])
 
 

@@ -1,4 +1,4 @@
-"""Readers: they select the relevant rows of the batches that they read, and report what they have read."""
+"""Readers: they select the relevant rows of the batches that they read, and report what was read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Rejected = tuple[str, int, str, str]
 
 
 class Report(msgspec.Struct):
-    """The report of a reader to the driver."""
+    """The report of a reader to the driver: counts, watermarks, rejected rows, and its error, if any."""
 
     rows: int = 0
     relevant: int = 0
@@ -78,7 +78,7 @@ def decode_report(payload: bytes) -> Report:
 
 
 class ReportedRejects(Rejects):
-    """Collects rejected rows for the report, the first ones up to `most` bytes; `None` means all."""
+    """Collects rejected rows for the report, the first ones up to `most` bytes. `None` means no limit."""
 
     def __init__(self, strict: bool, most: int | None) -> None:
         super().__init__(strict=strict)
@@ -86,6 +86,7 @@ class ReportedRejects(Rejects):
         self._left = math.inf if most is None else most
 
     def write(self, file: InputFile, row: int, reason: str, data: Any) -> None:
+        """Reject one row, and store it for the report if there is room."""
         super().write(file, row, reason, data)
         if self._left > 0:
             content = msgspec.json.encode(shorten(data), enc_hook=str).decode()
@@ -94,7 +95,7 @@ class ReportedRejects(Rejects):
                 self.rows.append((file.path, row, reason, content))
 
     def drain(self) -> list[Rejected]:
-        """Remove and return the collected rows."""
+        """Remove and return the collected rows, so that their memory is free."""
         found, self.rows = self.rows, []
         return found
 
@@ -103,7 +104,7 @@ class ReportedRejects(Rejects):
 class Reader:
     """Selects the relevant rows of batches for each operator, and counts rows.
 
-    Call `read` for each file, `select` or `evaluate` for each batch of it, and `report` at the end.
+    Call `read` for each file, `select` or `evaluate` for each batch of the file, and `report` at the end.
     """
 
     job: Job
@@ -121,20 +122,23 @@ class Reader:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all counts, to read the same input again."""
+        """Set all counts to zero, to read the same input again."""
         self.tally, self.coverage, self.relevant = Tally(), Coverage(), 0
         self.rejects = ReportedRejects(self.strict, self.rejects_limit)
         self.watermarks: dict[str, Instant] = {}
 
     def read(self, file: InputFile, reading: Reading, **how: Any) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Read the events of a file that some operator consumes, at first only with the deciding columns."""
+        """Yield the events of a file that some operator consumes.
+
+        At first they have only the columns that predicates need; `complete` adds the others.
+        """
         how = {"decisive": self.job.pushdown.decisive_columns, "encode": self._sources.encode, **how}
         for topic, batch in read(file, reading, self.tally, self.rejects, **how):
             if topic.name in self.job.pushdown.consumers and len(batch):
                 yield topic.name, batch
 
     def evaluate(self, topic: str, batch: pa.RecordBatch) -> list[Relevance]:
-        """Count a batch; return its relevance for each operator that consumes the topic."""
+        """Count a batch. Return its relevance for each operator that consumes the topic."""
         relevances = self.job.pushdown.relevance(topic, batch, self.coverage)
         masks = [relevance.decides if self.is_closed else relevance.satisfies for relevance in relevances]
         self.relevant += int(np.count_nonzero(np.logical_or.reduce(masks)))
@@ -142,7 +146,7 @@ class Reader:
         return relevances
 
     def select(self, topic: str, batch: pa.RecordBatch) -> Iterator[OperatorEvents]:
-        """Count a batch and return its relevant rows for each operator that consumes its topic."""
+        """Count a batch. Yield its relevant rows for each operator that consumes its topic."""
         consumers = self.job.pushdown.consumers[topic]
         for (number, operator), relevance in zip(consumers, self.evaluate(topic, batch), strict=True):
             rows = relevance.decides if self.is_closed else relevance.satisfies
@@ -153,7 +157,7 @@ class Reader:
     def complete(
         self, selected: OperatorEvents, files: Iterable[InputFile], reading: Reading
     ) -> OperatorEvents:
-        """Read the columns that were not read at first, if the operator needs them."""
+        """Return the events with the columns that were not read at first, if the operator needs them."""
         _, operator, topic, events = selected
         if operator.needed_columns is not None:
             return selected
@@ -162,7 +166,10 @@ class Reader:
         return selected._replace(events=whole)
 
     def pack_history(self, found: Iterable[OperatorEvents], shards: int) -> Iterator[pa.RecordBatch]:
-        """Pack selected events of a complete history, then the watermarks of operators that use them."""
+        """Yield selected events of a complete history as packets, then the watermarks.
+
+        Only operators that use watermarks get them.
+        """
         for selected in found:
             yield from pack_history(selected, shards)
         for number, operator in self.job.watermark_operators.items():
@@ -171,7 +178,7 @@ class Reader:
                 yield from pack_watermark(number, operator, at, shards)
 
     def add(self, other: Reader) -> None:
-        """Add the counts of another reader."""
+        """Add the counts and rejected rows of another reader to this one."""
         self.tally.add(other.tally)
         self.coverage.add(other.coverage)
         self.relevant += other.relevant
@@ -180,7 +187,7 @@ class Reader:
             self.watermarks[topic] = max(at, self.watermarks.get(topic, BEGINNING))
 
     def report(self, **more: Any) -> Report:
-        """Return the report; `more` are further fields of it."""
+        """Return the report of what was read. `more` has further fields of the report."""
         return Report(
             self.tally.rows,
             self.relevant,

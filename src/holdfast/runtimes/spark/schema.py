@@ -1,4 +1,4 @@
-"""The columns of notifications in Spark's types."""
+"""The columns of notifications as Spark types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Spark session that a command runs in."""
+"""The start of Spark sessions, with settings that suit Holdfast."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ PATIENCE = {
 
 
 def session(master: str | None = None, *, name: str = "holdfast", is_brief: bool = False) -> SparkSession:
-    """Return the active session, or start one on `master`, by default that of `spark-submit` or all local
-    cores.
+    """Return the active session, or start a new one.
 
-    Workers use this Python: on a cluster it must have the same path there, or `PYSPARK_PYTHON` must name it.
-    With `is_brief` Java compiles quickly rather than well, for jobs that compute little in Java.
+    `master` is by default that of `spark-submit` or all local cores. Workers use this Python: on a cluster it
+    must have the same path there, or `PYSPARK_PYTHON` must name it. With `is_brief` Java compiles quickly
+    rather than well, for jobs that compute little in Java.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -69,8 +69,10 @@ def session(master: str | None = None, *, name: str = "holdfast", is_brief: bool
 
 
 def _user_settings() -> set[str]:
-    """Return the names of settings that the user has made, in `spark-defaults.conf` or through
-    `spark-submit`."""
+    """Return the names of the settings that the user made.
+
+    They are in `spark-defaults.conf`, or come from `spark-submit`.
+    """
     if _SUBMITTED in os.environ:
         return {name for name, _ in SparkConf().getAll()}
     home = Path(os.environ.get("SPARK_CONF_DIR") or spark_home() / "conf")
@@ -81,7 +83,7 @@ def _user_settings() -> set[str]:
 
 
 def _fast_start_settings(is_brief: bool) -> dict[str, str]:
-    """Return settings with which processes on this machine start faster."""
+    """Return settings with which Spark's processes on this machine start faster."""
     home = spark_home()
     java = [
         *archive.options(home, "brief" if is_brief else "full"),
@@ -96,8 +98,7 @@ def _fast_start_settings(is_brief: bool) -> dict[str, str]:
 
 @contextmanager
 def _on_python_path(folder: Path) -> Iterator[None]:
-    """Put a folder first on the module path of processes that are started in this context, and of their
-    children."""
+    """A context in which started processes, and their children, search a folder first for modules."""
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *([before] if before else [])])
     try:
@@ -115,8 +116,10 @@ def _end(spark: SparkSession) -> None:
 
 @contextmanager
 def redirect_stderr(path: Path) -> Iterator[None]:
-    """Append everything that this process writes to stderr, and the Java process that it starts, to a
-    file."""
+    """A context that appends stderr to a file.
+
+    That includes the stderr of Java processes that are started in the context.
+    """
     sys.stderr.flush()
     settings = os.dup(2)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -130,7 +133,10 @@ def redirect_stderr(path: Path) -> Iterator[None]:
 
 
 def _require_java() -> None:
-    """Set `JAVA_HOME` if Java is neither there nor on the path; raise an error if there is no Java."""
+    """Set `JAVA_HOME` if Java is installed but neither set nor on the path.
+
+    Raises an error if there is no Java.
+    """
     if os.environ.get("JAVA_HOME") or shutil.which("java"):
         return
     found = sorted(Path("/usr/lib/jvm").glob("*/bin/java"))

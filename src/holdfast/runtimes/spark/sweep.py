@@ -1,4 +1,4 @@
-"""Independent runs as Spark tasks: simulations, repetitions of an experiment."""
+"""Independent runs as Spark tasks, for simulations and repetitions of an experiment."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ R = TypeVar("R")
 
 
 def sweep(function: Callable[[P], R], points: Sequence[P], master: str | None = None) -> list[R]:
-    """Call a function on each point as a Spark task of its own; return the results in order of the points.
+    """Call a function on each point as a Spark task of its own.
 
-    The function, the points and the results travel between processes, so they must be picklable, and the
-    function must depend on its point only. If tasks raise errors of Holdfast, the error of the first such
-    point is raised here again.
+    Return the results in the order of the points. The function, the points and the results travel between
+    processes, so they must be picklable. The function must depend only on its point. If tasks raise errors of
+    Holdfast, the error of the first such point is raised here.
     """
     if not points:
         return []

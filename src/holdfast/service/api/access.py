@@ -1,4 +1,7 @@
-"""Users, roles and tokens. A token is random and long, so a fast digest of it is safe to store."""
+"""Users, roles and tokens. The service stores only digests.
+
+A token is random and long, so a fast digest cannot be reversed by guessing.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _PREFIX = "sha256:"
 
 
 class User(NamedTuple):
-    """A user with the digest of a token; the token itself is not stored."""
+    """A user of the service, with the digest of a token. The token itself is not stored."""
 
     name: str
     role: str

@@ -58,8 +58,9 @@ def conditions(
 
 
 def _storm(one: NotificationRow) -> dict[str, Any]:
-    """Return the number of members of a storm and the corners of the polygon around them; empty without an
-    outline.
+    """Return the number of members of a storm and the corners of the polygon around them.
+
+    The result is empty if the storm has no outline.
     """
     values = json.loads(one.line)["attributes"]
     if values.get("outline") is None:
@@ -152,8 +153,9 @@ def _outline(shape: Shape | None) -> dict[str, Any] | None:
 
 
 def part_troubles(feeds: Iterable[Mapping[str, Any]], sinks: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the problems of feeds and sinks by name: no readings are delivered, or the task was
-    restarted.
+    """Return the problems of feeds and sinks by name.
+
+    A problem is a feed that delivers no readings, or a task that was restarted.
     """
     found = {}
     for kind, parts in (("feed", feeds), ("sink", sinks)):
@@ -183,6 +185,6 @@ def metrics(values: Mapping[str, tuple[str, Mapping[str, float]]]) -> str:
 
 
 def label(name: str, value: str) -> str:
-    """Format a label of a metric; quotes and line ends in the value are escaped."""
+    """Return a label of a metric. Quotes and line ends in the value are escaped."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'{name}="{escaped}"'

@@ -1,4 +1,4 @@
-"""Routes for definitions: read, check, dry run, change."""
+"""Routes for definitions: read, check, explain, dry run, change."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ async def check(site: CurrentSite, request: Request) -> dict[str, Any]:
 
 @router.post("/api/explain")
 async def plan(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Explain the plan of a definition."""
+    """Return the plan of a definition as text."""
     found = await asyncio.to_thread(check_for_user, site, text_of(await object_of(request)), user_of(request))
     return {"plan": explain(found)}
 
 
 @router.post("/api/dry-run")
 async def dry_run(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Run a definition over the stored readings and compare it with the notifications that were sent."""
+    """Run a definition over the stored readings, and compare the result with the sent notifications."""
     body = await object_of(request)
     found = await asyncio.to_thread(check_for_user, site, text_of(body), user_of(request))
     period = period_of(site, body.get("start"), body.get("end"), 7 * DAY)
@@ -103,7 +103,7 @@ async def put(site: CurrentSite, request: Request) -> dict[str, Any]:
 
 @router.post("/api/subscriptions")
 async def add(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Add statements to the running definition."""
+    """Add the statements in the request's body to the running definition."""
     body = await object_of(request)
     return await _run(
         site, user_of(request), f"{site.service.core.definition.rstrip()}\n\n{text_of(body).strip()}\n", body
@@ -135,8 +135,9 @@ async def _run(site: Site, user: User, text: str, body: dict[str, Any]) -> dict[
 
 
 def _replace(text: str, name: str, other: str | None) -> str:
-    """Return a definition with the text of one subscription replaced by ``other``, or removed if ``other`` is
-    ``None``.
+    """Return a definition with the text of one subscription replaced by ``other``.
+
+    If ``other`` is ``None``, the subscription is removed.
     """
     for found, first, end in statements(text):
         if found == name:

@@ -1,4 +1,4 @@
-"""Checks of every request before any route runs: address, origin, rate, token, size, time."""
+"""Checks of every request before a route runs: address, origin, rate, token, size, time."""
 
 from __future__ import annotations
 
@@ -50,8 +50,9 @@ class RequestLimits:
 
 
 class Rate:
-    """A limit on the rate of events per address (a leaky bucket). Addresses without recent events are
-    removed.
+    """A limit on the rate of events per address (a leaky bucket).
+
+    Addresses without recent events are removed.
     """
 
     def __init__(self, most: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -66,6 +67,7 @@ class Rate:
         return self._level(address) > self._most - 1
 
     def count(self, address: str) -> None:
+        """Count one event of an address now."""
         self._seen[address] = (self._level(address) + 1, self._clock())
         self._seen.move_to_end(address)
         if len(self._seen) > 10_000:
@@ -81,8 +83,9 @@ class RefusedRequest(Exception):
 
 
 def action(method: str, path: str) -> str | None:
-    """Return the action that a request needs permission for, as named in the roles, or ``None`` for a public
-    path.
+    """Return the action that a request needs permission for, as named in the roles.
+
+    Returns ``None`` for a path that everybody may use.
     """
     if path in _OPEN or path.startswith("/static/"):
         return None
@@ -96,7 +99,7 @@ def action(method: str, path: str) -> str | None:
 
 
 def host_of(header: str) -> str:
-    """The host of a ``Host`` header, without its port.
+    """Return the host of a ``Host`` header, without its port.
 
     >>> host_of("localhost:8080"), host_of("[::1]:80"), host_of("example.org")
     ('localhost', '::1', 'example.org')
@@ -107,7 +110,10 @@ def host_of(header: str) -> str:
 
 
 class Guard:
-    """ASGI middleware that passes on allowed requests, with the user in ``scope["state"]``."""
+    """ASGI middleware that checks each request and passes on allowed ones.
+
+    The application finds the user in ``scope["state"]``.
+    """
 
     def __init__(self, app: App, users: Sequence[User], hosts: Sequence[str], limits: RequestLimits) -> None:
         self._app, self._users, self._limits = app, users, limits
@@ -179,8 +185,9 @@ class Guard:
 
 
 def _limit_body(receive: Receive, limits: RequestLimits) -> Receive:
-    """Wrap ``receive`` so that it raises ``RefusedRequest`` for a body that is too long or arrives too
-    slowly.
+    """Wrap ``receive`` so that it limits the size and the time of a request's body.
+
+    The result raises ``RefusedRequest`` for a body that is too long or arrives too slowly.
     """
     size, end = 0, time.monotonic() + limits.seconds
     done = False

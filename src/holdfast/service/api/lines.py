@@ -12,8 +12,10 @@ _MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
 
 
 class ThresholdLine(NamedTuple):
-    """A threshold ``attribute sign value`` of the predicate that starts (``enter``) or ends (``exit``) a
-    condition."""
+    """A comparison with a number, ``attribute sign value``, in a condition's predicate.
+
+    ``part`` is ``enter`` for the predicate that starts the condition and ``exit`` for the one that ends it.
+    """
 
     part: str
     attribute: str
@@ -22,10 +24,10 @@ class ThresholdLine(NamedTuple):
 
 
 def threshold_lines(condition: Any) -> list[ThresholdLine]:
-    """Return the thresholds of a condition: the comparisons of an attribute with a number in its enter and
-    exit predicates.
+    """Return the thresholds of a condition.
 
-    The function works for conditions of any kind, also those without such predicates.
+    They are the comparisons of an attribute with a number in its enter and exit predicates. The function
+    works for conditions of any kind, also those without such predicates.
     """
     found = [
         ThresholdLine(part, *compared)

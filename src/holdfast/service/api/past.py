@@ -1,6 +1,4 @@
-"""Routes for the past: notifications of a scope, the timeline of a period, charts of stored readings, the
-map.
-"""
+"""Routes for the past: notifications of a scope, the timeline, charts of stored readings, and the map."""
 
 from __future__ import annotations
 
@@ -76,8 +74,9 @@ async def history(
 
 @router.get("/api/timeline")
 async def timeline(site: CurrentSite, wanted: Annotated[TimelineQuery, Query()]) -> dict[str, Any]:
-    """Return the rows of the timeline with bars for a chart of the given width, by default for the
-    last day.
+    """Return the rows of the timeline with bars for a chart of the given width.
+
+    The default period is the last day.
     """
     start, end = period_of(site, wanted.start, wanted.end, DAY)
     width, most = min(max(10, wanted.width), 4_000), min(max(1, wanted.most), 1_000)
@@ -125,8 +124,9 @@ def _regions(site: Site) -> list[dict[str, Any]]:
 
 
 async def sent_intervals(site: Site, period: tuple[Instant, Instant]) -> list[Interval]:
-    """Return the intervals of a period that sinks were notified of. Active conditions have intervals without
-    an end.
+    """Return the intervals of a period that sinks were notified of.
+
+    Active conditions have intervals without an end.
     """
     rows = await asyncio.to_thread(site.service.store.notifications_between, *period, 1_000_000)
     found = await asyncio.to_thread(intervals, rows, site.service.core.corrected)

@@ -1,5 +1,5 @@
-"""Routes for the present: active conditions, live notifications, acknowledgements, and the status of the
-service.
+"""Routes for the present: active conditions, live notifications, acknowledgements, and the service's
+status.
 """
 
 from __future__ import annotations
@@ -128,14 +128,15 @@ async def acknowledge(site: CurrentSite, request: Request) -> dict[str, Any]:
 
 @router.delete("/api/acknowledge")
 async def forget(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Remove an acknowledgement."""
+    """Remove the acknowledgement of an active condition."""
     return await _unmark(site, request, "acknowledge")
 
 
 @router.post("/api/mute")
 async def mute(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Withhold the starts of a condition from sinks for a number of seconds. The status page still shows
-    them.
+    """Withhold the starts of a condition from sinks for a number of seconds.
+
+    The status page still shows them.
     """
     return await _mark(site, request, "mute", _HOUR)
 
@@ -189,8 +190,9 @@ def _key(body: dict[str, Any]) -> tuple[str, str | None]:
 
 @router.get("/api/status")
 async def status(site: CurrentSite, request: Request) -> dict[str, Any]:
-    """Return the status of the service: rates, lags, rejections with reasons, positions of sinks, and the
-    user.
+    """Return the status of the service.
+
+    It has rates, lags, rejections with reasons, the positions of sinks, and the user.
     """
     user = user_of(request)
     return _status(site) | {"user": {"name": user.name, "role": user.role}}
@@ -204,9 +206,7 @@ async def rejects(site: CurrentSite, most: int = 100) -> list[dict[str, Any]]:
 
 @router.get("/api/dead-letters")
 async def dead_letters(site: CurrentSite, most: int = 100) -> list[dict[str, Any]]:
-    """Return the notifications that sinks refused, the latest first, each with the reason that the target
-    gave.
-    """
+    """Return the notifications that sinks refused, each with the target's reason, the latest first."""
     return await asyncio.to_thread(site.service.store.dead_letters, min(max(1, most), MOST))
 
 

@@ -27,8 +27,8 @@ ARROW = "application/vnd.apache.arrow.stream"
 async def post(site: CurrentSite, request: HttpRequest, topic: str | None = None) -> Response:
     """Submit readings: JSON lines as ``holdfast publish`` sends them, or an Arrow stream (with ``?topic=``).
 
-    The answer comes when they are on disk. With an ``Idempotency-Key`` a repetition changes nothing for a
-    day; another body with the key of the same user is refused.
+    The answer is sent when the readings are on disk. With an ``Idempotency-Key``, a repetition within a day
+    has no effect. Another body with the key of the same user is refused.
     """
     service, body = site.service, await request.body()
     if not service.takes_readings:

@@ -85,6 +85,7 @@ async def object_of(request: Request) -> dict[str, Any]:
 
 
 def text_of(body: dict[str, Any]) -> str:
+    """Return the definition in the body of a request. Raises ``UsageError`` if there is none."""
     text = body.get("text")
     if not isinstance(text, str):
         raise UsageError('the body must be {"text": DEFINITION}')

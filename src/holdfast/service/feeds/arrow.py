@@ -132,10 +132,10 @@ def _total(lengths: pa.Array) -> int:
 
 
 def _own_text(column: pa.Array) -> pa.Array:
-    """Copy the text of each row into the column.
+    """Return a column in which each row has its own copy of its text.
 
-    Arrow does not validate text behind missing values, and its cast of views follows invalid offsets there,
-    so views are read one by one.
+    Arrow does not validate text behind missing values, and its cast of views follows invalid offsets there.
+    Views are therefore read row by row.
     """
     if pa.types.is_string_view(column.type):
         return pa.array(column.to_pylist(), pa.string())
@@ -177,8 +177,9 @@ def _decoded_size(message: pa.Message) -> int:
 
 
 def _expanded_size(body: memoryview, start: int, length: int) -> int:
-    """Return the decoded size that stands at the start of a compressed buffer. An uncompressed buffer has -1
-    there.
+    """Return the decoded size that stands at the start of a compressed buffer.
+
+    An uncompressed buffer has -1 there.
     """
     if length < 8 or start < 0 or start + 8 > len(body):
         return 0

@@ -1,7 +1,7 @@
-"""Readings from a DDS domain: the samples of every declared topic.
+"""A feed that reads the samples of every declared topic from a DDS domain.
 
-DDS acknowledges a sample when it has arrived, not when it is on disk, and stores nothing for a service that
-is not running. Use MQTT for readings that must not be lost.
+DDS acknowledges a sample when it arrives, not when it is on disk. It stores no samples for a service that is
+not running. Use MQTT for readings that must not be lost.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class DdsFeed:
     _readers: dict[str, _TopicReader] = field(default_factory=dict)
 
     async def run(self) -> None:
-        """Read samples until cancelled."""
+        """Read samples and submit them as readings, until cancelled."""
         participant = self.membership.participant()
         while True:
             try:
@@ -79,8 +79,9 @@ class DdsFeed:
                 self._readers[name] = _TopicReader(topic, kind, reader)
 
     def _wait(self, participant: DomainParticipant) -> int:
-        """Wait in a thread for samples, at most one second, because a new definition may declare topics
-        meanwhile.
+        """Wait in a thread for samples, and return how many readers have some.
+
+        The wait takes at most one second, because a new definition may declare topics meanwhile.
         """
         waiting = WaitSet(participant)
         unread = SampleState.NotRead | ViewState.Any | InstanceState.Any
@@ -122,6 +123,7 @@ class DdsFeed:
         return self.service.clock() if self.connected else None
 
     def status(self) -> FeedStatus:
+        """Return the status of the feed."""
         return {
             "name": self.membership.name, "kind": "dds", "connected": self.connected,
             "trouble": self.trouble, "caught_up": self.connected, "lag": lag_of(self.lag),

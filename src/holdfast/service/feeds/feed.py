@@ -26,21 +26,21 @@ class FeedStatus(TypedDict):
 
 
 class Feed(Protocol):
-    """A source of readings.
+    """The protocol of feeds, which are sources of readings.
 
-    The service calls all members in its event loop, in this order: ``status`` for the name of the feed,
-    ``serves`` and ``read_until`` before the feed delivers anything, then ``run`` once as a task of its own.
-    While it runs, ``serves`` and ``read_until`` are called five times per second and ``status`` for every
-    status request, so they must return at once and must not raise.
+    The service calls all members in its event loop. It first calls ``status`` for the name of the feed, then
+    ``serves`` and ``read_until``, before the feed delivers anything. Then it calls ``run`` once, as a task of
+    its own. While that runs, ``serves`` and ``read_until`` are called five times per second and ``status``
+    for every status request. These three must return at once and must not raise.
 
-    ``run`` calls ``Service.submit`` with readings, and acknowledges messages to their source only after that
-    returns, because only then they are in the log. A message that cannot be used goes to ``Service.reject``;
-    it must not end the feed. If ``run`` raises or returns, it is logged, and called again after a delay. It
-    must release its resources when it is cancelled.
+    ``run`` calls ``Service.submit`` with readings. It acknowledges messages to their source only after that
+    call returns, because only then the log has them. A message that cannot be used goes to
+    ``Service.reject``; it must not end the feed. If ``run`` raises or returns, the service logs that and
+    calls it again after a delay. It must release its resources when it is cancelled.
     """
 
     async def run(self) -> None:
-        """Submit readings until cancelled."""
+        """Submit readings until cancelled. The service calls this once, as a task of its own."""
 
     def serves(self, topic: str, /) -> bool:
         """Whether this feed may deliver readings of a topic. Timers over the topic wait for it."""

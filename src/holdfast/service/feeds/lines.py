@@ -1,4 +1,4 @@
-"""Parse bodies of JSON lines in the format of ``holdfast publish``."""
+"""Parsing of request bodies with JSON lines, in the format of ``holdfast publish``."""
 
 from __future__ import annotations
 

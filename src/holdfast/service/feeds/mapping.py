@@ -36,8 +36,10 @@ _NAMED = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern of channels such as ``building/{place}/{source}/climate``, with ``+`` and a final ``#`` as
-    in MQTT."""
+    """A pattern of channels such as ``building/{place}/{source}/climate``.
+
+    ``+`` and a final ``#`` have their meaning in MQTT.
+    """
 
     text: str
 
@@ -56,7 +58,7 @@ class Pattern:
 
     @property
     def names(self) -> list[str]:
-        """The names in braces, in order."""
+        """The names in braces, in the order of the pattern."""
         return _NAMED.findall(self.text)
 
     @property
@@ -69,8 +71,9 @@ class Pattern:
         return _NAMED.sub("+", self.text)
 
     def matcher(self) -> Callable[[str], dict[str, str] | None]:
-        """Return a function from a channel to the values of the names in braces, or ``None`` if it does not
-        match.
+        """Return a function from a channel to the values of the names in braces.
+
+        The function returns ``None`` if the channel does not match.
         """
         parts = [_level(level) for level in self._levels]
         whole = re.compile("/".join(parts).replace("/.*", "(?:/.*)?"), re.DOTALL)
@@ -85,7 +88,7 @@ def _level(level: str) -> str:
 
 @dataclass(frozen=True)
 class Route:
-    """How messages of a pattern become readings of a topic.
+    """A rule that converts messages on matching channels to readings of a topic.
 
     ``fields`` maps attributes to paths in a JSON payload (``"data.temp.0"``) or to metrics of Sparkplug; the
     default is the attribute's own name. ``columns`` names the columns of CSV lines. ``items`` is the path of
@@ -137,10 +140,9 @@ Found = tuple[Route, dict[str, str]]
 
 
 def finder(routes: Sequence[Route]) -> Callable[[str], tuple[Found, ...]]:
-    """Return a function from a channel to its routes: the first that matches, and others with the same
-    filter.
+    """Return a function from a channel to its routes. Results are cached by channel.
 
-    Results are cached by channel.
+    The routes are the first that matches, and others with the same filter.
     """
     matchers = [(route, route.pattern.matcher()) for route in routes]
 
@@ -234,8 +236,9 @@ _TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 
 
 def of_kind(attribute: Attribute, value: Any) -> Value:
-    """Convert text from a channel or a CSV line to the kind of an attribute. Other values are returned
-    unchanged.
+    """Convert text from a channel or a CSV line to the kind of an attribute.
+
+    Other values are returned unchanged.
     """
     if not isinstance(value, str) or attribute.kind == "text":
         known: Value = value

@@ -54,7 +54,7 @@ _PAUSE, _LONGEST = 0.002, 0.008
 
 @dataclass
 class Beats:
-    """The heartbeats of one connection."""
+    """The heartbeats of one connection: when they were sent, and which have returned."""
 
     connection: int = 0
     sent: dict[bytes, Instant] = field(default_factory=dict)
@@ -73,8 +73,9 @@ class Beats:
     """Whether the messages suggest that there is no backlog, where the broker delivers no heartbeats."""
 
     def will_return(self, now: float) -> bool:
-        """Whether heartbeats can be expected to return. Some brokers do not let a client publish or read
-        them.
+        """Whether heartbeats can be expected to return.
+
+        Some brokers do not let a client publish or read them.
         """
         if self.returned is not None or self.acknowledged is None:
             return True
@@ -83,8 +84,9 @@ class Beats:
 
 @dataclass
 class MqttFeed:
-    """A feed that submits the messages of a broker as readings. It is the listener of its
-    ``MqttSubscriber``.
+    """A feed that submits the messages of a broker as readings.
+
+    It is the listener of its ``MqttSubscriber``.
     """
 
     service: Service
@@ -112,12 +114,11 @@ class MqttFeed:
         self._run = uuid4().hex[:8]
 
     def _subscriptions(self) -> list[MqttSubscription]:
-        """Return one subscription for each filter of the routes, with the highest quality that a route
-        requests.
+        """Return one subscription for each filter of the routes.
 
-        The quality is at most 1: with quality 2 a broker forgets a message before it is on disk, and a
-        service that is killed then loses it. With quality 1 it stays with the broker, and the log recognizes
-        repetitions.
+        Its quality is the highest that a route requests, but at most 1. With quality 2 a broker forgets a
+        message before it is on disk, and a service that is killed then loses it. With quality 1 it stays with
+        the broker, and the log recognizes repetitions.
         """
         by_quality = sorted(self.routes, key=lambda route: route.qos)
         highest = {route.pattern.filter: min(route.qos, 1) for route in by_quality}
@@ -127,6 +128,7 @@ class MqttFeed:
     # --- called by the subscriber ---
 
     def on_connect(self, connection: int, result: ReasonCode) -> None:
+        """Start new heartbeats, and publish that the service is connected."""
         self._beats = Beats(connection)
         if result.is_failure:
             self._report(f"refused: {result}")
@@ -134,6 +136,7 @@ class MqttFeed:
             self._subscriber.publish(will.channel, will.here.encode(), qos=1, retain=True)
 
     def on_subscribe(self, results: Sequence[ReasonCode]) -> None:
+        """Record whether the broker has granted a subscription."""
         granted = results[: len(self._mapped)]
         refused = [str(result) for result in granted if result.is_failure]
         self.connected = len(refused) < len(granted)
@@ -144,6 +147,7 @@ class MqttFeed:
         self._report(reason)
 
     def on_publish(self, result: ReasonCode) -> None:
+        """Stop heartbeats if the broker refuses them, and record the first acknowledgement."""
         if result.is_failure and self._beat_channel:  # some brokers close the connection for each of them
             log.warning("%s: heartbeats on %s: %s", self.broker.name, self._beat_channel, result)
             self._beat_channel = ""
@@ -151,6 +155,7 @@ class MqttFeed:
             self._beats.acknowledged = time.monotonic()
 
     def on_message(self, message: Message) -> None:
+        """Queue a message. A message of quality 0 is dropped while the queue is full."""
         if not message.qos and len(self._inbox) > UNACKNOWLEDGED:
             self.dropped += 1
             return
@@ -163,7 +168,7 @@ class MqttFeed:
             self.trouble = trouble
 
     async def run(self) -> None:
-        """Submit messages until cancelled."""
+        """Submit messages until cancelled, then disconnect from the broker."""
         tasks = [asyncio.create_task(self._subscriber.run()), asyncio.create_task(self._beat())]
         try:
             while True:
@@ -196,8 +201,9 @@ class MqttFeed:
             await asyncio.sleep(_PAUSE)
 
     async def _leave(self) -> None:
-        """Disconnect, and publish the ``gone`` message, which the broker itself publishes only when a
-        connection is lost.
+        """Disconnect after publishing the ``gone`` message.
+
+        The broker itself publishes that message only when a connection is lost.
         """
         if (will := self.broker.will) is not None and self.connected:
             self._subscriber.publish(will.channel, will.gone.encode(), qos=1, retain=True)
@@ -250,8 +256,9 @@ class MqttFeed:
         return beats.returned
 
     def _seems_current(self) -> bool:
-        """Whether the messages suggest that there is no backlog: the latest are new, or none has arrived for
-        a while.
+        """Whether the messages suggest that there is no backlog.
+
+        That is so if the latest ones are new, or if none has arrived for a while.
         """
         beats = self._beats
         is_quiet = time.monotonic() - max(beats.started, beats.last_message) >= QUIET
@@ -293,6 +300,7 @@ class MqttFeed:
         return read(found, self.service.topics, content, now)
 
     def status(self) -> FeedStatus:
+        """Return the status of the feed."""
         return {
             "name": self.broker.name,
             "kind": "mqtt",

@@ -120,12 +120,14 @@ class OverlayFeed:
         return True
 
     def read_until(self) -> Instant | None:
-        """Return the current time, or ``None`` while messages wait in the queue. The overlay itself has no
-        backlog.
+        """Return the current time, or ``None`` while messages wait in the queue.
+
+        The overlay itself has no backlog.
         """
         return self.service.clock() if self.connected and self._queue.empty() else None
 
     def status(self) -> FeedStatus:
+        """Return the status of the feed."""
         return {
             "name": self.name, "kind": "overlay", "connected": self.connected, "trouble": self.trouble,
             "caught_up": self.read_until() is not None, "lag": lag_of(self.lag),

@@ -54,6 +54,7 @@ class Play:
         return self._position
 
     def status(self) -> FeedStatus:
+        """Return the status of the feed."""
         return {
             "name": "demonstration", "kind": "play", "connected": True, "trouble": None,
             "caught_up": True, "lag": 0.0, "messages": self.played, "waiting": 0, "dropped": 0,

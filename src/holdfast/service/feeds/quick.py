@@ -25,7 +25,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class QuickReader:
-    """Fast readers of JSON messages, one for each channel, created at its first message."""
+    """A cache of fast readers of JSON messages. A reader is created at the first message on its channel."""
 
     def __init__(self, find: Callable[[str], Sequence[Found]]) -> None:
         self._find = find
@@ -97,6 +97,10 @@ class _ChannelReader:
     """Keys of the payload that could contain a location."""
 
     def read(self, payload: bytes, now: Instant) -> tuple[Event, bool] | None:
+        """Return the event of a message, and whether its time was corrected.
+
+        Returns ``None`` if the message needs the general reader.
+        """
         try:
             row = _decode(payload)
         except (msgspec.MsgspecError, ValueError, RecursionError):

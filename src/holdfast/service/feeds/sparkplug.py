@@ -64,8 +64,9 @@ def _metric(raw: bytes, at: int | None) -> Metric:
 
 
 def _value(fields: Mapping[int, Any]) -> Value:
-    """Return the value of a metric, or ``None`` for null and for types without a value here: tables,
-    templates, bytes.
+    """Return the value of a metric, or ``None`` for null.
+
+    Tables, templates and bytes are not supported and become ``None``, too.
     """
     if fields.get(_IS_NULL):
         return None
@@ -127,8 +128,9 @@ def _whole(raw: bytes, at: int) -> tuple[int, int]:
 
 
 class _EdgeNode(NamedTuple):
-    """Facts from the birth messages of an edge node and its devices: names by alias, and kinds by device and
-    name.
+    """Facts from the birth messages of an edge node and its devices.
+
+    ``aliases`` has names by alias, ``kinds`` has types by device and name.
     """
 
     aliases: dict[int, str]
@@ -136,8 +138,9 @@ class _EdgeNode(NamedTuple):
 
 
 class Nodes:
-    """The known edge nodes. ``ask`` is called to request the birth message of a node whose birth was
-    missed.
+    """The known edge nodes.
+
+    ``ask`` is called to request the birth message of a node whose birth was missed.
     """
 
     def __init__(self, ask: Callable[[str, bytes], Any]) -> None:

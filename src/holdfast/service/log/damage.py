@@ -27,8 +27,9 @@ class LogDamage(NamedTuple):
 
 
 class _LogPiece(NamedTuple):
-    """A segment or seal of the log: its range of positions, and the position at which the log before it
-    ended.
+    """A segment or seal of the log with its range of positions.
+
+    ``follows`` is the position at which the log before it ended.
     """
 
     where: str

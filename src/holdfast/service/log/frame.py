@@ -114,8 +114,9 @@ def require_valid(entry: Entry) -> None:
 
 
 def header(number: bytes, first: int, follows: int) -> bytes:
-    """Return the header of a segment: format, log number, first position, and where the log before it
-    ended.
+    """Return the header of a segment, which starts at position ``first`` of the log.
+
+    ``follows`` is the position at which the log before the segment ended.
     """
     return _with_checksum(_SEGMENT.pack(_FORMAT, number, first, follows))
 
@@ -241,8 +242,9 @@ def _header(raw: bytes) -> Header | None:
 
 
 def _find_mark(raw: bytes) -> bytes:
-    """Return the number of a log whose header and first head are damaged, from the last head; empty if that
-    is too.
+    """Return the log's number from the last head, if the header and the first head are damaged.
+
+    The result is empty if the last head is damaged, too.
     """
     mark = raw[-_SIZE:][:NUMBER_SIZE]
     return mark if _head_at(raw, len(raw) - _SIZE, mark) is not None else b""

@@ -78,9 +78,10 @@ class LogSegment(NamedTuple):
 
 
 class Log:
-    """Appends to the log in a folder, for one process at a time.
+    """The log in a folder. Only one process at a time may open it.
 
-    ``append``, ``rotate`` and ``pass_over`` must be called from one thread; ``after`` can be called from any.
+    ``append``, ``rotate`` and ``pass_over`` must be called from one thread. ``after`` can be called from any
+    thread.
     """
 
     def __init__(self, folder: Path, *, segment_bytes: int = SEGMENT_BYTES, number: bytes = b"") -> None:
@@ -107,8 +108,9 @@ class Log:
         sync_folder(wal)
 
     def _recover(self, segment: LogSegment, found: SegmentScan) -> tuple[int, int]:
-        """Remove an incomplete group at the end of a segment; return the next position and the size
-        in bytes.
+        """Remove an incomplete group at the end of a segment.
+
+        Return the next position, and the size of the segment in bytes.
         """
         whole = _whole_groups(found.records)
         after, end = (whole[-1].after, whole[-1].end) if whole else (segment.first, found.begin)
@@ -161,8 +163,9 @@ class Log:
         return placed
 
     def rotate(self, older_than: float = float("inf")) -> bool:
-        """Start a new segment if the current one is full, or older than ``older_than`` seconds and
-        not empty.
+        """Start a new segment if the current one is full, or not empty and old. Return whether it did.
+
+        ``older_than`` is in seconds.
         """
         is_young = self._size < self._limit and time.monotonic() - self._started_at < older_than
         if self._size <= self._header_size or is_young:
@@ -193,8 +196,9 @@ class Log:
         return self._current.first
 
     def after(self, position: int, before: int | None = None) -> Iterator[Appended]:
-        """Yield the entries from a position on, as they were appended. Missing or damaged entries are
-        ``Unreadable``.
+        """Yield the entries from a position on, as they were appended.
+
+        Missing or damaged entries are ``Unreadable``.
         """
         end = self.next if before is None else before
         segments = segments_of(self.folder)
@@ -264,8 +268,9 @@ def _number(entry: Entry, position: int) -> Entry:
 
 
 def _create(path: Path, raw: bytes) -> int:
-    """Create a durable file with its first bytes, or leave no file if that fails. Return the open
-    descriptor.
+    """Create a durable file with its first bytes, or leave no file if that fails.
+
+    Return the open descriptor.
     """
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o640)
     try:

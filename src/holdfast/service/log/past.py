@@ -21,7 +21,7 @@ log = logging.getLogger("holdfast.service")
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether nothing was removed from a log, and nothing of its sealed segments is lost."""
+    """Whether the log is complete: no file was removed, and sealed segments have no losses."""
     firsts = {segment.first for segment in segments_of(folder)} | {one.first for one in seals(folder)}
     return 0 in firsts and not has_removed_files(folder) and not damage_of_sealed(folder)
 

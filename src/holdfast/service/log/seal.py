@@ -176,17 +176,18 @@ def has_removed_files(folder: Path) -> bool:
 
 
 def last_removed_file(folder: Path) -> str:
-    """Return the name of the last file that ``retain`` removed, or empty text. Files up to it are not
-    missing.
+    """Return the name of the last file that ``retain`` removed, or empty text.
+
+    Files up to it are not missing.
     """
     path = folder / FOLDER / _TRIMMED
     return path.read_text() if path.exists() else ""
 
 
 def retain(folder: Path, *, seconds: float | None, size: int | None) -> list[Path]:
-    """Remove the oldest files that are older than ``seconds`` or exceed ``size`` bytes in total, and return
-    them.
+    """Remove the oldest files, by age and by total size, and return them.
 
+    Files older than ``seconds`` are removed, then the oldest ones until at most ``size`` bytes are left.
     ``None`` stands for no limit.
     """
     files = [(path, path.stat()) for path in reading_files(folder)]
@@ -216,9 +217,9 @@ def _forget_seals(folder: Path, last: str) -> None:
 
 @contextmanager
 def history(folder: Path) -> Iterator[list[str]]:
-    """Yield the files with all readings of a log, including those that are not sealed yet.
+    """Yield the files with all readings of a log, including readings that are not sealed yet.
 
-    The service may be running: a segment that it seals meanwhile is read once.
+    The service may be running. A segment that it seals meanwhile is read once.
     """
     with TemporaryDirectory(prefix="holdfast-log-") as scratch:
         pending = segments_of(

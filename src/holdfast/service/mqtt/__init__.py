@@ -1,3 +1,4 @@
-"""MQTT: the address of a broker (``broker``), packets as bytes (``packets``), and a client
-(``subscriber``).
+"""MQTT for feeds and sinks.
+
+``broker`` has the address of a broker, ``packets`` the encoding of packets, and ``subscriber`` a client.
 """

@@ -1,4 +1,4 @@
-"""The address of an MQTT broker, and clients that publish to it."""
+"""The address of an MQTT broker, and the creation of clients that publish to it."""
 
 from __future__ import annotations
 

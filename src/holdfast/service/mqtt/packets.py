@@ -121,14 +121,12 @@ def connection_result(packet: MqttPacket, version: int) -> ReasonCode:
 
 
 def session_is_present(packet: MqttPacket) -> bool:
-    """Whether the broker still has the session of this client, from a CONNACK packet."""
+    """Return from a CONNACK packet whether the broker still has the session of this client."""
     return bool(packet.body[0] & 1)
 
 
 def subscription_results(packet: MqttPacket, version: int) -> list[ReasonCode]:
-    """Return from a SUBACK packet which subscriptions a broker grants, in the order in which they
-    were sent.
-    """
+    """Return from a SUBACK packet which subscriptions a broker grants, in the order of the request."""
     at = _after_properties(packet.body, 2) if version == 5 else 2
     return [ReasonCode(PacketTypes.SUBACK, identifier=code) for code in packet.body[at:]]
 

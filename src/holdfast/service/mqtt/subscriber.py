@@ -31,26 +31,30 @@ _PING_EVERY = packets.KEEP_ALIVE / 3
 
 
 class Listener(Protocol):
-    """Receives the events of a subscriber, all in the event loop. None of its methods may raise.
+    """The protocol of listeners, which receive the events of a subscriber in the event loop.
 
-    For each connection the subscriber calls ``on_connect``; if the broker admits it also ``on_subscribe``,
-    then ``on_message`` and ``on_publish`` as packets arrive, and last ``on_disconnect``.
+    No method may raise. For each connection the subscriber first calls ``on_connect``. If the broker admits
+    it, the subscriber calls ``on_subscribe``, then ``on_message`` and ``on_publish`` as packets arrive.
+    ``on_disconnect`` is the last call.
     """
 
     def on_connect(self, connection: int, result: ReasonCode) -> None:
-        """The broker has admitted or refused the client. ``connection`` counts attempts that it answered."""
+        """Called when the broker admits or refuses the client.
+
+        ``connection`` counts the attempts that it answered.
+        """
 
     def on_subscribe(self, results: Sequence[ReasonCode]) -> None:
-        """The broker has granted or refused the subscriptions, in their order."""
+        """Called when the broker grants or refuses the subscriptions; ``results`` are in their order."""
 
     def on_message(self, message: Message) -> None:
-        """The broker has delivered a message."""
+        """Called for each message that the broker delivers."""
 
     def on_publish(self, result: ReasonCode) -> None:
-        """The broker has acknowledged a message that was published with quality 1."""
+        """Called when the broker acknowledges a message that was published with quality 1."""
 
     def on_disconnect(self, reason: str) -> None:
-        """The connection is lost, or there was none."""
+        """Called when the connection is lost or could not be made."""
 
 
 class MqttSubscriber:
@@ -84,7 +88,10 @@ class MqttSubscriber:
             wait = min(2 * wait, LONGEST_WAIT)
 
     async def _connect(self) -> None:
-        """Connect and handle packets. Returns if the broker cannot be reached or refuses the client."""
+        """Connect, and handle packets until the connection ends.
+
+        Returns if the broker refuses or cannot be reached.
+        """
         broker = self._broker
         try:
             async with asyncio.timeout(_PATIENCE):
@@ -170,8 +177,9 @@ class MqttSubscriber:
         )
 
     async def disconnect(self, patience: float = 2.0) -> None:
-        """Disconnect when the broker has acknowledged all published messages, or after ``patience``
-        seconds.
+        """Disconnect when the broker has acknowledged all published messages.
+
+        The wait takes at most ``patience`` seconds.
         """
         self._is_leaving = True
         end = asyncio.get_running_loop().time() + patience

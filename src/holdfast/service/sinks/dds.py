@@ -1,5 +1,6 @@
-"""A sink that writes notifications to a DDS domain: one topic, with an instance for each subscription and
-scope.
+"""A sink that writes notifications to a DDS domain, as samples of one topic.
+
+Each subscription and scope is an instance of the topic.
 """
 
 from __future__ import annotations

@@ -94,8 +94,9 @@ async def isolate(
     post: Callable[[Sequence[T]], Awaitable[None]],
     refused: Callable[[T, Refusal], Awaitable[None]],
 ) -> None:
-    """Post items together. If they are refused, post halves, until each refused item is alone and goes to
-    ``refused``.
+    """Post items together.
+
+    If they are refused, post halves, until each refused item is alone and goes to ``refused``.
     """
     try:
         await post(items)
@@ -131,7 +132,7 @@ class SinkDelivery:
         self.dead_letter_count = store.dead_letter_count(sink.name)
 
     async def run(self) -> None:
-        """Deliver notifications until cancelled; then call ``close``."""
+        """Deliver notifications until cancelled. Call ``close`` afterwards."""
         async for batch in self._service.hub.stream(self.position, BATCH, self._longest_wait):
             await self._deliver(batch)
             await self._release()
@@ -139,12 +140,13 @@ class SinkDelivery:
             await self._refresh()
 
     async def close(self) -> None:
-        """Close the connection to the target."""
+        """Close the connection to the target. Call this after ``run`` was cancelled."""
         await self.sink.close()
 
     def _longest_wait(self) -> float:
-        """Return the seconds until there is work without a new notification: a mute ends or a refresh
-        is due.
+        """Return the seconds until there is work without a new notification.
+
+        Such work is the end of a mute, or a refresh.
         """
         waits = [15.0]
         if self._expires != NEVER:
@@ -294,8 +296,9 @@ class SinkDelivery:
             self.trouble = trouble
 
     def status(self, last: int) -> dict[str, Any]:
-        """Return the status of the sink, for the status page and the metrics. ``last`` is the newest
-        position.
+        """Return the status of the sink, for the status page and the metrics.
+
+        ``last`` is the newest position.
         """
         return {
             "name": self.sink.name,

@@ -34,8 +34,9 @@ LASTS = 5 * MINUTE
 
 
 def require_allowed(url: str, hosts: Sequence[str]) -> None:
-    """Refuse a URL whose host is not in ``hosts``, so that a user cannot make the service call other
-    hosts.
+    """Refuse a URL whose host is not in ``hosts``.
+
+    A user could otherwise make the service send requests to any host.
     """
     try:
         parts = httpx.URL(url)  # the parser that is used for the request: two parsers may differ
@@ -49,8 +50,9 @@ def require_allowed(url: str, hosts: Sequence[str]) -> None:
 
 
 def require_outside(host: str, address: str) -> None:
-    """Refuse a host name that resolves to this machine or to metadata services of clouds. ``localhost``
-    and literal addresses are allowed.
+    """Refuse a host name that resolves to this machine or to metadata services of clouds.
+
+    ``localhost`` and literal addresses are allowed, because they are written on purpose.
 
     >>> require_outside("localhost", "127.0.0.1")
     """
@@ -146,6 +148,7 @@ class Webhook:
         self._client = httpx.AsyncClient(timeout=_TIMEOUT, follow_redirects=False, trust_env=False)
 
     async def deliver(self, notifications: Sequence[NotificationRow]) -> None:
+        """Post notifications in one request, signed if there is a secret."""
         content = body(notifications)
         headers = {**self._headers, "content-type": "application/json"}
         if self._secret is not None:
@@ -161,8 +164,9 @@ class Webhook:
 
 
 class Alertmanager:
-    """A sink that reports active conditions to Alertmanager, at every change and again before its alerts
-    expire.
+    """A sink that reports active conditions to Alertmanager.
+
+    It reports at every change, and again before the alerts expire.
     """
 
     kind = "alertmanager"

@@ -1,5 +1,6 @@
-"""Conversion of notifications to the formats of other systems: MQTT, webhooks, Alertmanager. Pure
-functions.
+"""Conversion of notifications to the formats of other systems: MQTT, webhooks, Alertmanager.
+
+Pure functions.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _HOLDS = {
 
 
 class MqttPublication(NamedTuple):
-    """A message for an MQTT broker."""
+    """A message to publish to an MQTT broker, with its channel."""
 
     channel: str
     payload: str

@@ -1,5 +1,6 @@
-"""A sink that publishes to an MQTT broker: a message for each notification, and the retained current
-state.
+"""A sink that publishes to an MQTT broker.
+
+Each notification is a message. The current state of its scope is a retained message.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ class MqttSink:
         self._started = False
 
     async def deliver(self, rows: Sequence[NotificationRow]) -> None:
+        """Publish notifications, and wait until the broker has acknowledged them.
+
+        Connects at the first call.
+        """
         if not self._started:
             self._client.loop_start()
             self._started = True

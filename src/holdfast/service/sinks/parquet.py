@@ -24,8 +24,9 @@ _FORM = pa.schema(
 
 
 class ParquetSink:
-    """A sink that writes a file for each batch, named by its first position. A repeated batch replaces its
-    file.
+    """A sink that writes a file for each batch, named by its first position.
+
+    A repeated batch replaces its file.
     """
 
     kind = "parquet"
@@ -36,6 +37,7 @@ class ParquetSink:
         self.name, self._folder = name, folder
 
     async def deliver(self, rows: Sequence[NotificationRow]) -> None:
+        """Write notifications to a file of their own."""
         try:
             await asyncio.to_thread(self._write, rows)
         except OSError as error:

@@ -19,16 +19,16 @@ class Refusal(HoldfastError):
 
 
 class Sink(Protocol):
-    """A target of notifications.
+    """The protocol of sinks, which are targets of notifications.
 
-    One `SinkDelivery` for each sink calls its members in the event loop, never two at a time: ``deliver``
-    with each batch in the order of positions, ``refresh`` between batches, ``close`` once at the end. A
-    member that waits for a disk or a library must do so in a thread.
+    One `SinkDelivery` for each sink calls its members in the event loop, never two at a time. It calls
+    ``deliver`` with each batch in the order of positions, ``refresh`` between batches, and ``close`` once at
+    the end. A member that waits for a disk or a library must do so in a thread.
 
-    ``deliver`` and ``refresh`` may raise only ``Unavailable``, after which the same batch is delivered again
-    later, and ``Refusal``, after which it is delivered in halves until each refused notification is alone and
-    becomes a dead letter. Any other exception restarts the delivery. After a crash or an error the sink
-    receives some notifications again; their ids are the same.
+    ``deliver`` and ``refresh`` may raise only ``Unavailable`` and ``Refusal``. After ``Unavailable`` the same
+    batch is delivered again later. After ``Refusal`` it is delivered in halves, until each refused
+    notification is alone and becomes a dead letter. Any other exception restarts the delivery. After a crash
+    or an error the sink receives some notifications again; their ids are the same.
     """
 
     name: str
@@ -48,4 +48,4 @@ class Sink(Protocol):
         """Send all active conditions to a target that forgets them after a while."""
 
     async def close(self) -> None:
-        """Close the connection to the target."""
+        """Close the connection to the target. Called once, as the last member."""

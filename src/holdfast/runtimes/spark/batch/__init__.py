@@ -1,3 +1,4 @@
-"""Replay of histories on Spark: files are read once, compacted where they are read, and processed in
-shards.
+"""Replay of histories on Spark.
+
+Files are read once, compacted where they are read, and processed in shards. ``replay`` has the entry point.
 """

@@ -1,5 +1,6 @@
-"""The measurements for ``holdfast advise`` on Spark: readers measure, shards evaluate variants, the driver
-adds up.
+"""The measurements for ``holdfast advise`` on Spark.
+
+Readers measure, shards evaluate variants, and the driver adds up the counts.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ class Spread:
         return {}
 
     def span(self, interval: Interval) -> Interval | None:
+        """Return the times of the first and the last reading in an interval; ``None`` without readings."""
+
         def ask(rows: MeasuredRows) -> Any:
             window = rows.slice(*interval)
             return window.span() if len(window) or len(window.elsewhere) else None
@@ -81,6 +84,7 @@ class Spread:
         return sum(counts), sum(sums), sum(squares)
 
     def judge(self, interval: Interval, grid: VariantGrid, labels: Labels | None, flap: Duration) -> Judged:
+        """Return the counts of all variants over an interval, added up over the shards."""
         span, found = self.span(interval), self.found
         assert span is not None
         until = span[1]
@@ -144,7 +148,7 @@ def _measure_task(found: Tunable, reading: Reading, task: Task, shards: int) -> 
 
 
 def _split_by_shard(batch: pa.RecordBatch, shards: int) -> Iterator[pa.RecordBatch]:
-    """Split rows by a stable hash of their scope; rows in no scope go to the first shard."""
+    """Yield rows by shard, a stable hash of their scope. Rows in no scope go to the first shard."""
     column = batch.column("key")
     shard_of = (checksums(column.dictionary) % np.uint32(shards)).astype(np.int32)
     found = np.append(shard_of, np.int32(0))[column.indices.fill_null(-1).to_numpy()]

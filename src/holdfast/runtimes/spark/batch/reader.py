@@ -1,6 +1,6 @@
 """The readers of a history: they read files with Arrow inside the executors and compact them as they read.
 
-Each reader returns packets (see `pack`) and a last one with its report. If some operator needs nearly all
+Each reader returns packets (see `pack`), the last of which is its report. If some operator needs nearly all
 rows in any order, only rows that are relevant to no operator are dropped, and a part is read in one go.
 """
 
@@ -104,8 +104,9 @@ def read_rejects(read_job: ReadJob, number: int) -> Iterator[pa.RecordBatch]:
 
 
 def select_events(read_job: ReadJob, task: Task, reader: Reader) -> Iterator[OperatorEvents]:
-    """Yield the relevant events of each operator with all needed columns, a batch at a time, because rows may
-    be wide.
+    """Yield the relevant events of each operator with all needed columns.
+
+    They are yielded a batch at a time, because rows may be wide.
     """
     files = {piece.file.rank: piece.file for piece in task.part.pieces}.values()
     for selected in _compact_task(read_job, task, reader):
@@ -119,7 +120,9 @@ def select_events(read_job: ReadJob, task: Task, reader: Reader) -> Iterator[Ope
 
 
 def _compact_task(read_job: ReadJob, task: Task, reader: Reader) -> Iterator[OperatorEvents]:
-    """Yield the events that can change the output if the part is closed, else those that satisfy a
+    """Yield the events that are relevant in a task.
+
+    In a closed part these are the events that can change the output, otherwise those that satisfy a
     predicate.
     """
     if not (task.closed and all(operator.compacts for operator in read_job.job.operators.values())):
@@ -148,8 +151,8 @@ def _read(
 def _compact_in_order(read_job: ReadJob, task: Task, reader: Reader) -> Iterator[OperatorEvents] | None:
     """Compact a part whose scopes are in order, without sorting it.
 
-    Return `None` if a scope is not in order, if the order depends on rows that are read later, or if too much
-    would have to wait in memory until that is known.
+    Return `None` if a scope is not in order, or if the order depends on rows that are read later. Also return
+    `None` if too many rows would have to wait in memory until the order is known.
     """
     compaction = Compaction(read_job.job, task.part)
     following = {number: Following(rising=read_job.numbers) for number in read_job.job.operators}
@@ -196,8 +199,9 @@ class Compaction:
         self._at_ends: dict[int, list[pa.RecordBatch]] = {}
 
     def add(self, topic: str, batch: pa.RecordBatch, relevances: Sequence[Relevance] | None = None) -> None:
-        """Add rows of a topic that follow all earlier rows of their scopes. `relevances` has their relevance
-        if known.
+        """Add rows of a topic that follow all earlier rows of their scopes.
+
+        `relevances` has their relevance if known.
         """
         at_end = np.isin(times(batch), self._part.shared)
         inside = batch.filter(pa.array(~at_end)) if at_end.any() else batch

@@ -77,8 +77,9 @@ class Replay:
         spark: SparkSession | str | None = None,
         rejects: Rejects | None = None,
     ) -> None:
-        """Plan the replay. ``spark`` is a session, or the master for a new one; by default that of
-        ``session``.
+        """Plan the replay.
+
+        ``spark`` is a session, or the master for a new one; by default that of ``session``.
         """
         self._rejects = rejects if rejects is not None else Rejects()
         self._job = Job.on_history(checked)
@@ -106,8 +107,9 @@ class Replay:
 
     @cached_property
     def _read(self) -> tuple[list[Report], dict[int | None, list[bytes]] | None]:
-        """The reports of the readers, and the packed events of each operator; ``None`` if these are too
-        large.
+        """The reports of the readers, and the packed events of each operator.
+
+        The events are ``None`` if they are too large.
         """
         most, is_heavy = (
             FEW // self._notifications_per_event // len(self._read_job.tasks),
@@ -198,7 +200,7 @@ class Replay:
 
     @property
     def reports(self) -> list[Report]:
-        """The reports of the readers."""
+        """The reports of the readers. The first access starts the readers."""
         return self._read[0]
 
     @cached_property
@@ -234,7 +236,7 @@ class Replay:
         return tally
 
     def _write_rejects(self, count: int) -> None:
-        """Write the rejected rows; if they are more than readers may report, read them again."""
+        """Write the rejected rows. If they are more than reports can contain, read them again."""
         files = {file.rank: file for task in self._read_job.tasks for file in _files_of(task)}
         ranks = {file.path: file.rank for file in files.values()}
         rejects: list[RejectedRow] = [
@@ -277,8 +279,9 @@ def replay(
 
 
 def parts_of(files: Sequence[InputFile], reading: Reading) -> list[Part]:
-    """Return the parts of a history: groups of files that overlap in time. Raises an error for unreadable
-    files.
+    """Return the parts of a history: groups of files that overlap in time.
+
+    Raises an error for unreadable files.
     """
     files = [replace(file, path=os.path.abspath(file.path)) for file in files]
     for file in files:
@@ -327,7 +330,7 @@ def run_readers(
     read: Callable[[ReadJob, int], Iterator[pa.RecordBatch]],
     schema: StructType | str,
 ) -> DataFrame:
-    """Call a function on each task of a job, as Spark tasks."""
+    """Call a function on each task of a job, as Spark tasks. Return the rows of all tasks."""
     count = len(read_job.tasks)
 
     def readers(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -358,7 +361,7 @@ def require_success(report: bytes) -> None:
 def notifications(
     job: Job, rows: DataFrame, shards: int, judge: Callable[[bytes], None] = require_success
 ) -> DataFrame:
-    """Run the operators on packets, with a shuffle for each stage; `judge` checks the reports of readers."""
+    """Run the operators on packets, with a shuffle for each stage. `judge` checks the reports of readers."""
     for stage in range(job.stages - 1):
         rows = _run_by_shard(rows, stage_step(job, stage, shards), SCHEMA)
     return _run_by_shard(rows, last_step(job, judge), schema_of(job.published))
@@ -370,7 +373,7 @@ def _run_by_shard(rows: DataFrame, step: GroupStep, schema: pa.Schema) -> DataFr
 
 
 def run_in_groups(rows: DataFrame, by: Sequence[str], step: GroupStep, schema: pa.Schema) -> DataFrame:
-    """Apply a function to the rows of each group."""
+    """Apply a function to the rows of each group, and return the resulting rows."""
 
     def whole(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
         return pa.Table.from_batches(step(key, iter(table.to_batches())), schema)

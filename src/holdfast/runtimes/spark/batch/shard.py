@@ -26,7 +26,7 @@ MEMORY = 512 << 20
 
 
 def run_shard(job: Job, number: int, raw: Iterable[bytes]) -> tuple[pa.Table, dict[str, pa.RecordBatch]]:
-    """Run an operator on all events of a shard; return its notifications and the derived events by topic."""
+    """Run an operator on all events of a shard. Return its notifications and the derived events by topic."""
     operator = job.operators[number]
     tables, derived = [schema_of(job.published).empty_table()], dict[str, list[pa.RecordBatch]]()
     for step in _run(Graph({number: operator}), map(unpack, raw)):
@@ -70,7 +70,7 @@ def _run_slices(graph: Graph, lookaround: Duration, inputs: Iterable[OperatorInp
 
 
 def _run_in_time(graph: Graph, inputs: Iterable[OperatorInput]) -> Iterator[Step]:
-    """Run an operator on all its topics merged by time; event time ends with the last event of the input."""
+    """Run an operator on all its topics merged by time. Event time ends with the last event of the input."""
     (operator,) = graph.operators.values()
     states, watermarks, end = LocalStates(graph), Watermarks(), BEGINNING
     with ExitStack() as stack:

@@ -1,9 +1,9 @@
-"""The plan `closed`, for frames whose partitions are closed: no scope has readings in one partition between
-those in another.
+"""The plan `closed`, for frames whose partitions are closed.
 
-One aggregate over the frame verifies that: the first and the last time of each scope in each partition. Then
-each partition is sorted and compacted by itself, in one pass through Python, and only the rest is shuffled.
-The frame is read twice, so both reads must return the same rows.
+A partition is closed if no scope has readings in another partition between those in this one. One aggregate
+over the frame verifies that: the first and the last time of each scope in each partition. Then each partition
+is sorted and compacted by itself, in one pass through Python, and only the rest is shuffled. The frame is
+read twice, so both reads must return the same rows.
 """
 
 from __future__ import annotations

@@ -42,10 +42,10 @@ _LIVE = ("log", "settle", "batch_mb")
 class HoldfastSource(DataSource):
     """The data source `holdfast`, for `spark.read` and `spark.readStream`.
 
-    Its options are `definition` (a file or its text), `map`, `topic`, `zone`, `time_format` and `time_unit`
-    as for `holdfast replay`; `bad`, which is `fail` or `drop` for rejected rows; and `readers`, the number of
-    parallel readers. A stream also needs `log`, a folder for the list of files that have arrived, and may
-    have `settle` (seconds) and `batch_mb`.
+    Options as for `holdfast replay` are `definition` (a file or its text), `map`, `topic`, `zone`,
+    `time_format` and `time_unit`. The option `bad` is `fail` or `drop` for rejected rows, and `readers` is
+    the number of parallel readers. A stream also needs `log`, a folder for the list of files that have
+    arrived, and may have `settle` (seconds) and `batch_mb`.
     """
 
     @classmethod
@@ -63,7 +63,7 @@ class HoldfastSource(DataSource):
 
 
 class _SourceOptions(NamedTuple):
-    """The options of the data source, checked."""
+    """The options of the data source, parsed and checked."""
 
     checked: Checked
     reading: Reading
@@ -74,6 +74,10 @@ class _SourceOptions(NamedTuple):
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> _SourceOptions:
+        """Parse and check the options of the data source.
+
+        Raises ``UsageError`` for unknown and missing ones.
+        """
         for name in options:
             if name.lower() not in (*_OPTIONS, *_LIVE):
                 hint = did_you_mean(name, [*_OPTIONS, *_LIVE]) or f"There is {', '.join(_OPTIONS)}."
@@ -105,7 +109,7 @@ class _SourceOptions(NamedTuple):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the events of all topics."""
+        """The columns of the selected events, for all topics together."""
         kinds: dict[str, str] = {}
         for topic in self.checked.topics:
             for a in topic.attributes:
@@ -116,8 +120,9 @@ class _SourceOptions(NamedTuple):
         return pa.schema([*fixed.items(), *((name, TYPES[kind]) for name, kind in kinds.items())])
 
     def rows(self, found: Iterable[OperatorEvents]) -> Iterator[pa.RecordBatch]:
-        """Return the selected events as rows. Each event is returned once, even if several operators select
-        it.
+        """Return the selected events as rows.
+
+        Each event is returned once, even if several operators select it.
         """
         seen: dict[str, dict[int, list[pa.RecordBatch]]] = {}
         for number, operator, topic, events in found:

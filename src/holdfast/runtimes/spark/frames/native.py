@@ -149,7 +149,7 @@ _LOWEST = "shiftleft(1L, 63)"
 def _turning_rows(rows: DataFrame, columns: Sequence[str], on: str, window: str) -> DataFrame:
     """Return the rows that change the state, of a frame without a sequence.
 
-    A hash of 63 bits stands for the sequence. It and the new state form one integer, by which rows are
+    A hash of 63 bits replaces the sequence. The hash and the new state form one integer, by which rows are
     sorted.
     """
     columns_to_keep = (quote_name(name) for name in columns if name != "sequence")
@@ -195,7 +195,7 @@ def _explode(rows: DataFrame, cells: Sequence[str]) -> DataFrame:
 def _to_notifications(
     job: Job, operator: Operator, columns: Sequence[str], passed: DataFrame, scope: str | None
 ) -> DataFrame:
-    """Turn rows that pass into notifications; Python computes the ids if they are selected."""
+    """Return notifications for the rows that pass. Python computes the ids if they are selected."""
     (topic,) = operator.topics.values()
     recipients = [[literal(name) for name in names] for names in operator.recipients]
     if all(len(names) == 1 for names in recipients):
@@ -242,8 +242,9 @@ def _id() -> Any:
 
 
 def _location(axes: Sequence[str]) -> str | None:
-    """Return the SQL expression of an event's known coordinates as an array; ``None`` if the frame
-    has none.
+    """Return the SQL expression of an event's known coordinates as an array.
+
+    Returns ``None`` if the frame has no coordinates.
     """
     return (
         f"CASE WHEN {axes[0]} IS NOT NULL THEN array_compact(array({', '.join(axes)})) END" if axes else None

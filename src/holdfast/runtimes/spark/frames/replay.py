@@ -98,8 +98,9 @@ class _FrameReplay:
         return self.select(None)
 
     def select(self, wanted: Mapping[str, str] | None) -> DataFrame:
-        """Return the rows that satisfy the predicate of their topic. They have a sequence only if the frame
-        has one.
+        """Return the rows that satisfy the predicate of their topic.
+
+        They have a sequence only if the frame has one.
         """
         return usable_rows(self.job, self.frame, self.rows_in_own_columns, self.reading, self.bad, wanted)
 

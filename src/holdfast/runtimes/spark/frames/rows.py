@@ -1,9 +1,8 @@
-"""The rows of a frame or stream: in Holdfast's columns and types, the relevant ones only, and as Arrow
-batches.
+"""Conversion of the rows of a frame or stream to Holdfast's columns, types and Arrow batches.
 
 The JVM renames and casts columns and drops rows that satisfy no predicate, unless an operator needs all of
 them. The other rows cross to Python once. Expressions are written as SQL, because text crosses to the JVM in
-one call, while an expression that is built by calls needs a call for each of its parts.
+one call. An expression that is built by calls needs a call for each of its parts.
 """
 
 from __future__ import annotations
@@ -82,11 +81,11 @@ def usable_rows(
     bad: Bad,
     filters: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """Return the relevant rows of a frame in Holdfast's columns. A row has a sequence only if the frame has
-    one.
+    """Return the relevant rows of a frame in Holdfast's columns.
 
-    `filters` has the predicate of each topic as SQL, by default that of all relevant rows. Do not filter the
-    result further: Spark moves filters ahead, and would then skip the rows that must fail.
+    A row has a sequence only if the frame has one. `filters` has the predicate of each topic as SQL, by
+    default that of all relevant rows. Do not filter the result further: Spark moves filters ahead, and would
+    then skip the rows that must fail.
     """
     filters = _relevance_filters(job, ends=not frame.isStreaming) if filters is None else dict(filters)
     only = None if reading.theirs("topic") in frame.columns else _default(reading)
@@ -128,10 +127,10 @@ def _relevance_filters(job: Job, *, ends: bool) -> dict[str, str]:
 
 
 def whole_topics(job: Job, *, ends: bool = True) -> Collection[str]:
-    """Return the topics of which all rows are needed: they advance a watermark, or SQL cannot select the
-    relevant rows.
+    """Return the topics of which all rows are needed.
 
-    If the frame `ends`, an operator with a lookaround needs no watermark.
+    Their rows advance a watermark, or SQL cannot select the relevant ones. If the frame `ends`, an operator
+    with a lookaround needs no watermark.
     """
     clocks = [one.clock for one in job.watermark_operators.values() if one.machine.traits.lookaround is None]
     watermark_topics = frozenset().union(*clocks) if ends else job.watermark_topics
@@ -154,8 +153,9 @@ def naming(checked: Checked, topic: Topic) -> Naming:
 
 
 def _columns(topics: Sequence[Topic]) -> dict[tuple[str, Kind], str]:
-    """Return a column name for each attribute name and kind. Names are numbered because Spark's names ignore
-    case.
+    """Return a column name for each attribute name and kind.
+
+    Names are numbered because Spark's names ignore case.
     """
     found = dict.fromkeys((a.name, a.kind) for topic in topics for a in topic.attributes)
     return {(name, kind): f"{i} {name}" for i, (name, kind) in enumerate(found)}
@@ -203,7 +203,8 @@ def _or_null(column: str | None, kind: Kind) -> str:
 def _soundness(checked: Checked, only: str | None) -> tuple[str, str]:
     """Return a predicate for rows that are not rejected, and an expression for the reason of the others.
 
-    Rows of undeclared topics are not checked. `only` is the topic of all rows, if there is only one.
+    Rows of undeclared topics are not checked. `only` is the topic of all rows, or `None` if they have several
+    topics.
     """
     declared = ", ".join(literal(topic.name) for topic in checked.topics)
     faulty = " OR ".join(f"({test})" for test in _FAULTS.values())
@@ -284,8 +285,9 @@ def _require_kind(ours: str, theirs: str, type: DataType, kind: Kind) -> None:
 
 
 def _time(reading: Reading, at: Mapping[str, str], types: Mapping[str, DataType]) -> str:
-    """Return the SQL expression of the time. A time without a zone has the zone of the reading, not of the
-    session.
+    """Return the SQL expression of the time.
+
+    A time without a zone has the zone of the reading, not of the session.
     """
     theirs = reading.theirs("time")
     match types[theirs]:
@@ -340,7 +342,7 @@ def _hash_of(column: str) -> str:
 
 
 def without_topic(job: Job, rows: DataFrame) -> DataFrame:
-    """Drop the column `topic` if operators consume only one topic."""
+    """Return rows without the column `topic` if operators consume only one topic."""
     return rows.drop("topic") if len(_topics_in_use(job)) == 1 else rows
 
 
@@ -369,7 +371,7 @@ def pack_rows(job: Job, rows: DataFrame, shards: int) -> DataFrame:
 
 
 def _to_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Collect batches into tables of many rows."""
+    """Yield tables of many rows, collected from batches."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)

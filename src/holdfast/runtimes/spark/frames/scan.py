@@ -1,6 +1,7 @@
-"""Recognizes frames that only read and filter Parquet files, so that our own readers can read the files.
+"""The plan `files`: recognition of frames that only read and filter Parquet files.
 
-It never guesses: if it does not know a plan, an option, a type or a condition, it leaves the frame to Spark.
+Holdfast's own readers then read the files. An unknown plan node, option, type or condition makes the plan
+unfit, and Spark reads the frame, because a wrong guess would change the result.
 """
 
 from __future__ import annotations
@@ -23,18 +24,21 @@ from ..job import Job
 
 
 class Scan(NamedTuple):
-    """The files of a frame, and how to read them."""
+    """The files of a frame, with the options to read them and the condition on their rows."""
 
     files: list[InputFile]
     reading: Reading
 
 
 class PlanDoesNotFit(Exception):
-    """The reason why a plan does not fit a frame."""
+    """Raised with the reason why a plan does not fit a frame. The next plan is then tried."""
 
 
 def scan(job: Job, frame: DataFrame, reading: Reading) -> Scan:
-    """Return the files of a frame; raise `PlanDoesNotFit` if it does more than to read and filter files."""
+    """Return the files of a frame.
+
+    Raises `PlanDoesNotFit` if the frame does more than read and filter files.
+    """
     top = optimized_plan(frame)
     if top is None:
         raise PlanDoesNotFit("Spark Connect does not show how a frame is read")
@@ -65,9 +69,9 @@ def scan(job: Job, frame: DataFrame, reading: Reading) -> Scan:
 def _walk_plan(
     plan: Any, wanted: Mapping[int, str]
 ) -> tuple[dict[int, str], list[Condition], list[InputFile]]:
-    """Return for each attribute of a plan its column in the files, the conditions on rows, and the files.
+    """Return the column in the files of each attribute of a plan, the conditions on rows, and the files.
 
-    Each of the attributes in `wanted` must be such a column.
+    Each attribute in `wanted` must be such a column; otherwise `PlanDoesNotFit` is raised.
     """
     name = plan.getClass().getSimpleName()
     if name == "LogicalRelation":
@@ -120,8 +124,10 @@ _HARMLESS = {"path", "paths", "recursivefilelookup", "pathglobfilter"}
 
 
 def _files(relation: Any) -> list[InputFile]:
-    """Return the files of a relation if they are Parquet files on this machine, read without special
-    options."""
+    """Return the files of a relation.
+
+    They must be Parquet files on this machine, read without special options.
+    """
     if relation.getClass().getSimpleName() != "HadoopFsRelation":
         raise PlanDoesNotFit("it is not a scan of files")
     if _class_of(relation.fileFormat()) != _PARQUET or _class_of(relation.location()) != _FILES:
@@ -150,7 +156,7 @@ _SINCE_1900 = -2_208_988_800_000_000
 
 
 def _require_alike(file: InputFile, types: Mapping[str, str]) -> None:
-    """Require that the columns of a file have the types that they have in the frame."""
+    """Raise `PlanDoesNotFit` unless the columns of a file have the types that they have in the frame."""
     with open_parquet(file) as table:
         schema, footer = table.schema_arrow, table.metadata
     for name, kind in types.items():
@@ -175,7 +181,7 @@ def _require_full(file: InputFile, name: str) -> None:
 
 
 def _statistics(footer: Any, name: str, which: str) -> Iterator[Any]:
-    """Return a statistic of a column for each row group of a file; `None` where it is missing."""
+    """Yield a statistic of a column for each row group of a file; `None` where it is missing."""
     column = [footer.schema.column(i).path for i in range(len(footer.schema))].index(name)
     if footer.schema.column(column).physical_type != "INT64":
         yield None
@@ -217,7 +223,10 @@ _COMPARISONS = {
 
 
 def _translate(node: Any, columns: Mapping[int, str], used: dict[str, str]) -> Any:
-    """Translate a condition of Spark to Arrow; both treat missing values alike."""
+    """Translate a condition of Spark to Arrow, and add its columns to `used`.
+
+    Both treat missing values in the same way.
+    """
     name = node.getClass().getSimpleName()
     match name:
         case "And" | "Or":

@@ -1,7 +1,7 @@
-"""Streaming DataFrames as input: `stream` returns their notifications as a stream.
+"""Streaming DataFrames as input. `stream` returns their notifications as a stream.
 
 The JVM renames columns and drops rows that satisfy no predicate, unless an operator needs them for its
-watermark. The others are packed and processed as in a streaming query over files.
+watermark. The other rows are packed and processed as in a streaming query over files.
 """
 
 from __future__ import annotations
@@ -44,14 +44,15 @@ def stream(
     shards: int = SHARDS,
     checkpoint: str | Path | None = None,
 ) -> DataFrame:
-    """Return the notifications of a streaming DataFrame as a streaming DataFrame; columns are as for
-    `replay`.
+    """Return the notifications of a streaming DataFrame as a streaming DataFrame.
 
-    Spark does not preserve the order in which the rows of a micro-batch arrived, so each micro-batch is
-    processed by (time, source, sequence). Late events of ordered conditions are rows with the status `late`;
-    `zone` is as for `replay`. Start the result with `writeStream` and a checkpoint of its own. As long as
-    that checkpoint is used, `shards` and the definition must not change. If you name its folder as
-    `checkpoint`, a change is refused now; otherwise the query fails in its first batch.
+    Columns are as for `replay`. Spark does not preserve the order in which the rows of a micro-batch arrived,
+    so each micro-batch is processed by (time, source, sequence). Late events of ordered conditions are rows
+    with the status `late`. `zone` is as for `replay`.
+
+    Start the result with `writeStream` and a checkpoint of its own. While that checkpoint is used, `shards`
+    and the definition must not change. If you name its folder as `checkpoint`, a change is refused now;
+    otherwise the query fails in its first batch.
 
     States are stored in RocksDB: this function sets the state store provider of the session.
     """
@@ -76,7 +77,7 @@ def stream(
 
 
 def _pack_frame(job: Job, shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Pack relevant events and watermarks; rows that may be late are never dropped."""
+    """Pack relevant events, then the watermarks. Rows that may be late are never dropped."""
     reader = Reader(job)
     for topic, batch in batches_by_topic(job, batches):
         for selected in reader.select(topic, batch):

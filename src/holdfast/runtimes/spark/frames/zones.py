@@ -1,4 +1,4 @@
-"""Time zones of frames: which zone times without one (`timestamp_ntz`) have, and the way back."""
+"""Time zones of frames: the zone of local times (`timestamp_ntz`), and the conversion back to them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
 
 
 def zone_of(frame: DataFrame, reading: Reading, zone: str | None) -> Reading:
-    """Return the reading with the zone of the frame's times, which is UTC by default."""
+    """Return the reading with the time zone of the frame's local times, which is UTC by default."""
     if zone is None and _is_local(frame, reading):
         session = frame.sparkSession.conf.get("spark.sql.session.timeZone")
         if session not in _UTC:
@@ -30,13 +30,16 @@ def zone_of(frame: DataFrame, reading: Reading, zone: str | None) -> Reading:
 
 
 def instant(local: str, zone: str) -> str:
-    """Return the expression of the instant at which a clock in a zone shows a time; the first of two."""
+    """Return the SQL expression of the instant at which a clock in a zone shows a time.
+
+    A time that occurs twice means its first occurrence.
+    """
     there = f"convert_timezone({literal(zone)}, 'UTC', {local})"
     return f"{_EPOCH} + ({there} - {_EPOCH_LOCAL})"
 
 
 def restore_zone(notifications: DataFrame, frame: DataFrame, reading: Reading) -> DataFrame:
-    """Return notifications whose times have the type of the times in the frame."""
+    """Return notifications whose times have the type of the frame's times."""
     if not _is_local(frame, reading):
         return notifications
     return notifications.withColumns(

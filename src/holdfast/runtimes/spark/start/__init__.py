@@ -1,1 +1,4 @@
-"""A folder that is first on the path of the Python processes that Spark starts on this machine."""
+"""A folder that comes first on the module path of the Python processes that Spark starts on this machine.
+
+Python runs its `sitecustomize` at each start.
+"""

@@ -6,7 +6,7 @@ CHECKPOINT/
   files.jsonl     the log of files that have arrived (`log`)
   waiting.json    files that have arrived and are not in the log yet
   stop            while it exists, no further files are read
-  ledger.sqlite   what the last batches did, and the active conditions (`ledger`)
+  ledger.sqlite   the counts of the last batches, and the active conditions (`ledger`)
   spark/          Spark's own checkpoint: offsets, commits, states of the shards
   spark-N/        the same of a later generation, which has more stages (`generation`)
   states-N/       the states of the shards of the generation before, until the first batch is done
@@ -52,7 +52,7 @@ _GENERATIONS = re.compile(r"spark|(spark|states)-[0-9]+")
 
 
 class Generation(msgspec.Struct, frozen=True):
-    """One of the checkpoints of Spark that a query has in succession; each has a fixed number of stages."""
+    """One of the Spark checkpoints that a query has in succession. Each has a fixed number of stages."""
 
     number: int = 0
     batch: int = 0
@@ -67,7 +67,7 @@ FIRST = Generation()
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The content of `query.json`: which query a checkpoint belongs to."""
+    """The content of `query.json`: the identity of a query, its operators, and how it reads files."""
 
     id: str
     shards: int
@@ -87,13 +87,13 @@ class Plan(msgspec.Struct, frozen=True):
     generation: Generation = FIRST
 
     def job(self, checked: Checked) -> Job:
-        """Return the job for a definition, which must be the one that was planned."""
+        """Return the job for a definition, which must be the definition of this plan."""
         return Job(checked, self.slots, former_definitions=self.former_definitions)
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The folder of a checkpoint, in one generation."""
+    """The paths of a checkpoint in one of its generations."""
 
     folder: Path
     generation: int = 0
@@ -129,18 +129,17 @@ class Checkpoint:
         return self.folder / f"states-{self.generation}"
 
     def has_generations_at(self, path: Path) -> bool:
-        """Tell whether a path is inside a folder of a generation, which is removed when the generation
-        ends."""
+        """Whether a path is inside a folder of a generation, which is removed when the generation ends."""
         inside = path.relative_to(self.folder).parts if path.is_relative_to(self.folder) else ()
         return any(_GENERATIONS.fullmatch(name) for name in inside[:1])
 
     def other_generations(self) -> list[Path]:
-        """Return the folders of other generations."""
+        """Return the folders of generations other than this one."""
         found = (path for path in self.folder.iterdir() if _GENERATIONS.fullmatch(path.name))
         return [path for path in found if path not in (self.spark, self.states)]
 
     def load(self) -> Plan | None:
-        """Read the plan; return `None` for a new checkpoint."""
+        """Read the plan. Returns `None` for a new checkpoint, and raises `UsageError` if the plan is lost."""
         if not self.query_file.exists():
             if any(_GENERATIONS.fullmatch(path.name) for path in self.folder.glob("*")):
                 raise UsageError(f"{self.folder}: query.json is missing; {LOST}")
@@ -157,13 +156,14 @@ class Checkpoint:
         return plan
 
     def save(self, plan: Plan) -> None:
+        """Write the plan, and wait until the disk has it."""
         with WholeFile(str(self.query_file)) as whole:
             whole.file.write(msgspec.json.format(msgspec.json.encode(plan)) + b"\n")
             whole.file.flush()
             os.fsync(whole.file.fileno())
 
     def save_waiting(self, incomplete: Sequence[str], unknown: Sequence[str]) -> None:
-        """Write down which files are incomplete and which have an unknown format."""
+        """Write which files are incomplete and which have an unknown format."""
         raw = msgspec.json.encode({"incomplete": incomplete, "unknown": unknown})
         if not self.waiting.exists() or self.waiting.read_bytes() != raw:
             with WholeFile(str(self.waiting)) as whole:
@@ -171,7 +171,7 @@ class Checkpoint:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the lock of the checkpoint; raise an error if another process holds it."""
+        """A context that holds the lock of the checkpoint. Raises an error if another process holds it."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             file = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -185,7 +185,7 @@ class Checkpoint:
             os.close(file)
 
     def is_locked(self) -> bool:
-        """Tell whether a query runs on the checkpoint now."""
+        """Whether a query runs on the checkpoint now."""
         try:
             file = os.open(self.folder / "lock", os.O_RDWR)
         except FileNotFoundError:
@@ -197,7 +197,10 @@ class Checkpoint:
 
 
 def _try_lock(file: int, attempts: int) -> bool:
-    """Take a lock if it is free; a process that only looks (`is_locked`) holds it for a short time."""
+    """Take a lock if it is free, and return whether it was.
+
+    `is_locked` in another process may hold it briefly.
+    """
     for attempt in range(attempts):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -221,10 +224,10 @@ def plan_query(
     *,
     stages: int | None = None,
 ) -> Plan:
-    """Plan a query: unchanged operators keep their slots, new and revised ones get new slots.
+    """Plan a query: unchanged operators retain their slots, new and revised ones get new slots.
 
     `watermarks` are those of the topics now, where new operators start. `files` is the number of files that
-    were read so far. The plan has at least `stages` stages, and no fewer than the `old` one.
+    the query has read. The plan has at least `stages` stages, and no fewer than the `old` one.
     """
     if old is None:
         old = Plan(uuid.uuid4().hex, shards or SHARDS, reading=reading, stages=stages or 1)
@@ -257,7 +260,7 @@ def plan_query(
 def _assign_slots(
     old: Plan, checked: Checked, watermarks: Mapping[str, Instant], files: int
 ) -> Iterator[OperatorSlot]:
-    """Return the slots of operators that continue, and a new one for each that starts now.
+    """Yield the slots of operators that continue, and a new slot for each operator that starts now.
 
     Conditions on conditions that start later than the query are rebuilt from the files that were read.
     """
@@ -279,7 +282,7 @@ def _assign_slots(
 def _add_revised_slots(
     old: Plan, checked: Checked, names: Sequence[str], watermarks: Mapping[str, Instant], files: int
 ) -> Plan:
-    """Return the plan with a slot for each revised condition, which replaces the one that it had.
+    """Return the plan with a new slot for each revised condition, which replaces its former slot.
 
     A condition that shares a machine with others keeps its slot if the machine can restart it alone.
     """
@@ -300,7 +303,7 @@ def _add_revised_slots(
 
 
 def _find_revised(old: Plan, checked: Checked, new: dict[str, dict[str, str]]) -> list[str]:
-    """Return the conditions whose meaning has changed; refuse those that cannot carry over their state."""
+    """Return the conditions whose meaning has changed. Refuse those that cannot carry over their state."""
     other_generations = find_changed_meanings(
         [slot.record for slot in old.slots], checked
     )  # words do not say all

@@ -1,7 +1,7 @@
-"""Checks a checkpoint for damage before anything is written.
+"""Checks of a checkpoint for damage, before a query writes anything.
 
-Parts get lost by incomplete copies, by disks and by hand. Spark would report a stack trace, or start from the
-beginning where it cannot detect the loss, and repeat all notifications.
+Parts get lost by incomplete copies, faulty disks and manual deletion. Spark would report a stack trace. Where
+it cannot detect the loss, it would start from the beginning and repeat all notifications.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from .ledger import read_ledger
 
 
 class Damage(NamedTuple):
+    """A damaged or missing file of a checkpoint, with a description."""
+
     path: Path
     what: str
 
@@ -32,7 +34,7 @@ class Commit(NamedTuple):
 
 
 def last_commit(spark: Path) -> Commit | None:
-    """Return the last commit of a checkpoint of Spark that is not damaged; `None` if there is none."""
+    """Return the last commit of an undamaged Spark checkpoint, or `None` if there is none."""
     committed = _numbers(spark / "commits")
     return (
         Commit(committed[-1], _json_lines(spark / "offsets" / str(committed[-1]))[-1]) if committed else None
@@ -40,7 +42,7 @@ def last_commit(spark: Path) -> Commit | None:
 
 
 def require_whole(checkpoint: Checkpoint, generation: Generation = FIRST) -> None:
-    """Raise an error if a part of a checkpoint in a generation is damaged or missing."""
+    """Raise an error if a part of the checkpoint that this generation needs is damaged or missing."""
     for path, what in _find_damage(checkpoint, generation):
         raise UsageError(f"{path}: {what}; {LOST}")
 
@@ -76,7 +78,7 @@ def _find_damage(checkpoint: Checkpoint, generation: Generation) -> Iterator[Dam
 
 
 def _check_input(checkpoint: Checkpoint, offsets: Path, last_commit: int) -> Iterator[Damage]:
-    """Find damage in the log of files and the states from which the last batch continues."""
+    """Yield damage in the log of files and in the states from which the last batch continues."""
     if (planned := _read_offsets(offsets)) is None:
         yield Damage(offsets, "damaged")
         return
@@ -86,7 +88,7 @@ def _check_input(checkpoint: Checkpoint, offsets: Path, last_commit: int) -> Ite
 
 
 def _check_start(checkpoint: Checkpoint, generation: Generation) -> Iterator[Damage]:
-    """Find damage in the files from which a generation starts."""
+    """Yield damage in the files from which a generation starts."""
     if generation.number:
         yield from _check_log(checkpoint.log, generation.offset["files"])
     for path, checksum in (
@@ -106,7 +108,7 @@ class _PlannedBatch(NamedTuple):
 
 
 def _read_offsets(path: Path) -> _PlannedBatch | None:
-    """Read the offsets of a batch as Spark has planned them; `None` if the file is damaged."""
+    """Read the offsets of a batch as Spark planned them. Returns `None` if the file is damaged."""
     try:
         *_, conf, offset = _json_lines(path)
         return _PlannedBatch(int(offset["files"]), int(conf["conf"]["spark.sql.shuffle.partitions"]))
@@ -120,7 +122,7 @@ def _numbers(folder: Path) -> list[int]:
 
 
 def _check_readable(path: Path, keys: list[str] | None = None) -> Iterator[Damage]:
-    """Find out whether a file of Spark is missing or damaged."""
+    """Yield damage if a file of Spark is missing or its JSON cannot be decoded."""
     if not path.exists():
         yield Damage(path, "missing")
         return
@@ -133,13 +135,16 @@ def _check_readable(path: Path, keys: list[str] | None = None) -> Iterator[Damag
 
 
 def _json_lines(path: Path) -> list[Any]:
-    """Decode the lines of a file of Spark; all are JSON except the first, which may be a version."""
+    """Decode the lines of a file of Spark. All are JSON except the first, which may be a version."""
     lines = path.read_bytes().splitlines()
     return [msgspec.json.decode(line) for i, line in enumerate(lines) if i or not line.startswith(b"v")]
 
 
 def _matches_checksum(path: Path) -> bool:
-    """Tell whether a file matches the checksums that Hadoop has written beside it, if there are any."""
+    """Whether a file matches the checksums in Hadoop's file beside it.
+
+    Without that file the result is true.
+    """
     beside = path.with_name(f".{path.name}.crc")
     if not beside.exists():
         return True
@@ -152,8 +157,10 @@ def _matches_checksum(path: Path) -> bool:
 
 
 def _check_log(log: Path, needed: int) -> Iterator[Damage]:
-    """Find out whether the log of files is damaged, too short, or has a file twice; files would be read
-    again."""
+    """Yield damage if the log of files is unreadable, too short, or has a file twice.
+
+    Spark would otherwise read files again.
+    """
     lines = log.read_bytes().split(b"\n")[:-1] if log.exists() else []
     if len(lines) < needed:
         yield Damage(log, f"it has {len(lines):,} of the {needed:,} files that have been read")
@@ -168,8 +175,7 @@ def _check_log(log: Path, needed: int) -> Iterator[Damage]:
 
 
 def _check_states(folder: Path, partitions: int, version: int) -> Iterator[Damage]:
-    """Find out whether a partition lacks a snapshot of its states, or a change since then, up to a
-    version."""
+    """Yield damage if a partition lacks a snapshot of its states, or a later change up to `version`."""
     for operator in sorted(folder.glob("[0-9]*")) or [folder / "0"]:
         if operator.exists():
             yield from _check_schema(operator)
@@ -183,7 +189,7 @@ def _check_states(folder: Path, partitions: int, version: int) -> Iterator[Damag
 
 
 def _check_schema(operator: Path) -> Iterator[Damage]:
-    """Find out whether Spark could no longer read in which schema an operator stores its states."""
+    """Yield damage if Spark could no longer read the schema of an operator's states."""
     metadata = operator / "_metadata" / "v2"
     if not (numbers := _numbers(metadata)):
         yield Damage(metadata, "nothing is there, though there are states")
@@ -197,7 +203,7 @@ def _check_schema(operator: Path) -> Iterator[Damage]:
 
 
 def _files_of_version(folder_of_partition: Path, version: int) -> list[Path]:
-    """Return the files from which Spark restores the states of a version; some may not exist."""
+    """Return the files from which Spark restores the states of a version. Some of them may not exist."""
     snapshots, changes = (
         _files_by_version(folder_of_partition, "zip"),
         _files_by_version(folder_of_partition, "changelog"),
@@ -213,7 +219,7 @@ def _files_of_version(folder_of_partition: Path, version: int) -> list[Path]:
 
 
 def _files_of_snapshot(snapshot: Path) -> list[Path]:
-    """Return a snapshot and the files that it lists; only the snapshot itself if it is damaged."""
+    """Return a snapshot and the files that it lists. If the snapshot is damaged, return only its own path."""
     try:
         with ZipFile(snapshot) as found:
             *_, listing = found.read("metadata").splitlines()
@@ -224,6 +230,6 @@ def _files_of_snapshot(snapshot: Path) -> list[Path]:
 
 
 def _files_by_version(folder: Path, kind: str) -> dict[int, Path]:
-    """Return the files of a kind by the version of the states."""
+    """Return the files of a kind in a folder, by the version of the states."""
     numbers = ((path.stem.partition("_")[0], path) for path in folder.glob(f"*.{kind}"))
     return {int(number): path for number, path in numbers if number.isdecimal()}

@@ -1,9 +1,10 @@
-"""The data source of a streaming query: it reads each file once, in the order of the log, and packs events by
-shard.
+"""The data source of a streaming query.
 
-For a timely condition the order of arrival is the order of processing, so all that one reader reads is a
-closed part. An operator that uses watermarks may still wait for earlier events; for it no part is closed, and
-every shard receives the watermarks.
+It reads each file once, in the order of the log, and packs events by shard.
+
+A timely condition processes events in the order of arrival, so all events of one reader form a closed part.
+An operator that uses watermarks may still wait for earlier events. For it no part is closed, and every shard
+receives the watermarks.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _END, _CLOCK, _EDITS, _STATES = "end", "clock", "edits", "states"
 
 @dataclass(frozen=True)
 class StreamSettings:
-    """The settings of a streaming query that its readers need; they are pickled to the executors."""
+    """The settings of a streaming query that its readers need. They are pickled to the executors."""
 
     checkpoint: Checkpoint
     job: Job
@@ -98,9 +99,9 @@ class FeedSource(DataSource):
 class _FeedPartition(InputPartition):
     """The task of one reader in one batch.
 
-    It has files to read in the order of arrival; or a watermark without any (`until`); or the files of
-    earlier batches, to rebuild revised conditions (`is_history`); or states of the generation before
-    (`states`).
+    It has files to read in the order of arrival, or only a watermark (`until`). With `is_history` it has the
+    files of earlier batches, to rebuild revised conditions. With `states` it has states of the generation
+    before.
     """
 
     def __init__(
@@ -119,12 +120,13 @@ class _FeedPartition(InputPartition):
 
 
 class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans and reads the batches of a streaming query; Spark calls it on the driver and in executors.
+    """Plans and reads the batches of a streaming query. Spark calls it on the driver and in executors.
 
-    An offset counts the entries of the log, `{"files": 12}`, and may have further keys: `end` after the end
-    of the stream, `clock` for the event time to which the wall clock has advanced the watermark, `edits` for
-    the last revision that was rebuilt from files, `states` before the shards have the states of the
-    generation before.
+    An offset counts the entries of the log, `{"files": 12}`, and may have further keys:
+    - `end` after the end of the stream
+    - `clock`: the event time to which the wall clock has advanced the watermark
+    - `edits`: the last revision that was rebuilt from files
+    - `states` before the shards have the states of the generation before
     """
 
     def __init__(self, text: str) -> None:
@@ -154,12 +156,14 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxBytes(self._feed.batch_bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Append the files that exist now to the log. The query ends after reading them."""
         if self._discover().incomplete:
             time.sleep(self._feed.settle)
             self._discover()
         self._target = len(self._log.entries)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        """Return the offset after the next batch, within the limits for one batch."""
         end = {
             **_without_states(start),
             **self._next_offset(start, limit),
@@ -169,7 +173,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**end, _EDITS: self._feed.job.revision_number} if self._is_unsettled(start) else end
 
     def _next_offset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """Return the parts of the offset that change in the next batch; empty if there is nothing to do."""
+        """Return the parts of the offset that change in the next batch; empty if there is no work."""
         feed, first = self._feed, start["files"]
         if feed.checkpoint.stop.exists():
             return {}
@@ -186,7 +190,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"files": first, **self._clock_offset(start)}
 
     def _is_unsettled(self, start: dict[str, int]) -> bool:
-        """Tell whether a revision waits to be rebuilt from the files that were read before it."""
+        """Whether a revision must still be rebuilt from the files that were read before it."""
         job = self._feed.job
         return (
             _END not in start
@@ -195,7 +199,10 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _clock_offset(self, start: dict[str, int]) -> dict[str, int]:
-        """Return how far the wall clock advances the watermark; in steps, because each step is a batch."""
+        """Return the event time to which the wall clock advances the watermark, as a part of the offset.
+
+        Time advances in steps, because each step is a batch. The result is empty if nothing changes.
+        """
         feed = self._feed
         if feed.idle is None or self._target is not None or not feed.job.watermark_topics:
             return {}
@@ -216,6 +223,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return None
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """Return the tasks of the batch between two offsets."""
         self._log.refresh()
         entries, first, last = self._log.entries, start["files"], end["files"]
         assert last <= len(entries), "the log of files is shorter than what was read of it"
@@ -233,8 +241,10 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._add_history(parts, start)
 
     def _add_history(self, parts: list[_FeedPartition], start: dict[str, int]) -> list[_FeedPartition]:
-        """Add the tasks that come before all others: states of the generation before, files for a
-        revision."""
+        """Return the tasks of a batch with those that come before all others.
+
+        These have the states of the generation before, or files for a revision.
+        """
         if self._is_unsettled(start):
             past = self._log.entries[: start["files"]]
             parts = [*parts, _FeedPartition(len(parts), 0, past, BEGINNING, is_history=True)]
@@ -250,6 +260,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # --- in an executor ---
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one task and yield its packets. Runs in an executor."""
         assert isinstance(partition, _FeedPartition)
         feed = self._feed
         if partition.states:
@@ -260,7 +271,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _admit(entries: Sequence[Entry], most: int) -> int:
-    """Return how many files make one batch: at least one, and at most `most` bytes."""
+    """Return how many files make one batch: as many as fit into `most` bytes, and at least one."""
     size = 0
     for i, entry in enumerate(entries):
         size += entry.size
@@ -270,7 +281,7 @@ def _admit(entries: Sequence[Entry], most: int) -> int:
 
 
 def _share_out(sizes: Sequence[int], readers: int) -> list[range]:
-    """Share files out among readers: each gets a run of neighbours, of about the same size."""
+    """Divide files among readers. Each reader gets consecutive files, of about the same total size."""
     share = max(1, -(-sum(sizes) // readers))
     runs, begin, size = [], 0, 0
     for i, more in enumerate(sizes):
@@ -285,12 +296,12 @@ def _share_out(sizes: Sequence[int], readers: int) -> list[range]:
 
 
 def _without_states(offset: dict[str, int]) -> dict[str, int]:
-    """Return an offset at which the shards have the states of the generation before."""
+    """Return an offset without the mark that states must still be handed over."""
     return {name: value for name, value in offset.items() if name != _STATES}
 
 
 def _read_states(feed: StreamSettings, names: Iterable[str]) -> Iterator[pa.RecordBatch]:
-    """Read states of the generation before as packets for the shards."""
+    """Yield the states of the generation before as packets for the shards."""
     for name in names:
         stage, shard = map(int, name.split("-"))
         raw = (feed.checkpoint.states / name).read_bytes()
@@ -298,7 +309,7 @@ def _read_states(feed: StreamSettings, names: Iterable[str]) -> Iterator[pa.Reco
 
 
 def read_part(feed: StreamSettings, part: _FeedPartition) -> Iterator[pa.RecordBatch]:
-    """Read the files of a task; return packed events, watermarks and the report."""
+    """Read the files of a task. Yield packed events, watermarks and the report."""
     report, found = read_entries(feed, part, closed=True)
     for events in found:
         report.passed[events.number] = report.passed.get(events.number, 0) + len(events.events)
@@ -311,8 +322,10 @@ def read_part(feed: StreamSettings, part: _FeedPartition) -> Iterator[pa.RecordB
 def read_entries(
     feed: StreamSettings, part: InputPartition, *, closed: bool
 ) -> tuple[Report, list[OperatorEvents]]:
-    """Read the files of a task; return the report and the relevant events, none of a file that has an
-    error."""
+    """Read the files of a task.
+
+    Return the report and the relevant events. A file with an error has no events.
+    """
     assert isinstance(part, _FeedPartition)
     whole, size, bad = Reader(feed.job), 0, list[tuple[str, str]]()
     found: list[OperatorEvents] = []
@@ -345,7 +358,7 @@ def _read_file(feed: StreamSettings, file: InputFile, reader: Reader) -> list[Op
 
 
 def _group(found: Iterable[OperatorEvents]) -> Iterable[list[OperatorEvents]]:
-    """Group events by operator and topic."""
+    """Return events grouped by operator and topic."""
     groups: dict[tuple[int, str], list[OperatorEvents]] = {}
     for events in found:
         groups.setdefault((events.number, events.topic), []).append(events)
@@ -353,7 +366,7 @@ def _group(found: Iterable[OperatorEvents]) -> Iterable[list[OperatorEvents]]:
 
 
 def _join(some: Sequence[OperatorEvents], *, closed: bool) -> OperatorEvents:
-    """Concatenate the events of an operator and topic; compact them if together they are a closed part."""
+    """Concatenate the events of an operator and topic. If together they are a closed part, compact them."""
     first = some[0]
     whole = concatenate(events.events for events in some)
     if closed and len(some) > 1 and first.operator.compacts:
@@ -362,7 +375,10 @@ def _join(some: Sequence[OperatorEvents], *, closed: bool) -> OperatorEvents:
 
 
 def _watermarks_after(job: Job, part: _FeedPartition, report: Report) -> dict[str, Instant]:
-    """Return the watermarks that shards need after a task; at the end of the stream event time has ended."""
+    """Return the watermarks that shards need after a task.
+
+    At the end of the stream all watermarks are at the end of time.
+    """
     if part.until == NEVER:
         return dict.fromkeys(job.watermark_topics, NEVER)
     return {topic: at for topic, at in report.watermarks.items() if topic in job.watermark_topics}

@@ -1,9 +1,9 @@
-"""The move of a query to a new checkpoint of Spark, a generation, when it needs more stages.
+"""The move of a query to a new Spark checkpoint, called a generation, when it needs more stages.
 
 Spark fixes the number of stateful operators in its checkpoint. The states are therefore read once from the
 old checkpoint and written to a file for each stage and shard. Then one rename of `query.json` switches to the
 new generation, and the old checkpoint is removed. The first batch of the new generation sends the files to
-the shards as packets; a repeated batch does so again.
+the shards as packets; if the batch is repeated, it sends them again.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ HandOver = Callable[[Checkpoint, int, int, Path], dict[str, int]]
 def move_to_next_generation(
     checkpoint: Checkpoint, old: Plan, new: Plan, last: Commit | None, hand_over: HandOver
 ) -> Plan:
-    """Prepare the next generation and return the plan for it; the old one continues until that plan is saved.
+    """Prepare the next generation and return the plan for it. The old one continues until that plan is saved.
 
-    `last` is the last commit of the old generation; without one its own start is the start of the next.
+    `last` is the last commit of the old generation. Without a commit, the next generation starts where the
+    old one did.
     """
     old_checkpoint = Checkpoint(checkpoint.folder, old.generation.number)
     new_checkpoint = Checkpoint(checkpoint.folder, old.generation.number + 1)
@@ -56,8 +57,10 @@ def move_to_next_generation(
 
 
 def remove_old_generations(checkpoint: Checkpoint, last: Commit | None) -> None:
-    """Remove the folders of other generations, and after the first commit the states from which this one
-    started."""
+    """Remove the folders of other generations.
+
+    After the first commit, also remove the states from which this one started.
+    """
     sync(checkpoint.folder)  # whose it is, before what it was goes
     for path in checkpoint.other_generations():
         shutil.rmtree(path)
@@ -71,7 +74,10 @@ def remove_old_generations(checkpoint: Checkpoint, last: Commit | None) -> None:
 def hand_over_states(
     spark: Callable[[], SparkSession], checkpoint: Checkpoint, stages: int, batch: int, to: Path
 ) -> dict[str, int]:
-    """Read the states from a checkpoint of Spark; executors write them to files."""
+    """Read the states from a Spark checkpoint after `batch`; executors write them to files.
+
+    Return their checksums.
+    """
     own = spark().newSession()
     for name, value in STORE_SETTINGS.items():
         own.conf.set(name, value)
@@ -96,7 +102,7 @@ bytes."""
 
 
 def _read_stores(spark: SparkSession, folder: Path, stages: int, batch: int) -> Iterator[DataFrame]:
-    """Return a frame for each stateful operator and variable, with its values after a batch."""
+    """Yield a frame for each stateful operator and variable, with its values after a batch."""
     for (operator,) in spark.read.format("state-metadata").load(str(folder)).select("operatorId").collect():
         read = spark.read.format("statestore").option("operatorId", operator).option("batchId", batch)
         stage = stages - 1 - operator  # Spark counts from the last one
@@ -108,7 +114,7 @@ def _read_stores(spark: SparkSession, folder: Path, stages: int, batch: int) -> 
 
 
 def _write_shard(folder: str, rows: pa.Table) -> pa.Table:
-    """Write the stored state of a shard to a file."""
+    """Write the stored state of a shard to a file, and return its name and checksum."""
     found: dict[str, dict[int, bytes]] = {name: {} for name in _STORED}
     for row in rows.to_pylist():
         found[row["what"]][row["number"]] = row["raw"]

@@ -1,7 +1,7 @@
-"""The ledger: what the batches of a query did, the lengths of its output files, the active conditions.
+"""The ledger of a query: counts of its batches, lengths of its output files, and the active conditions.
 
-A batch may be repeated after a crash. Its record is computed from that of the batch before it and replaces
-what was recorded for the batch, so nothing is counted twice.
+A batch may be repeated after a crash. Its record is computed from the record of the batch before and replaces
+an earlier record of the same batch, so nothing is counted twice.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HISTORY = 100  # batches, for the rate; two would do for doing one again
 
 
 class Counts(msgspec.Struct):
-    """The counts of one subscription."""
+    """The counts of one subscription since the start of the query."""
 
     read: int = 0
     """Events of its topic."""
@@ -78,7 +78,7 @@ KnownChange = tuple[str, str | None, bool]
 
 
 class Ledger:
-    """The ledger on disk, for the one that runs the query."""
+    """The ledger on disk. Only the process that runs the query may write it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -93,14 +93,17 @@ class Ledger:
             yield database
 
     def before(self, batch: int) -> Record:
-        """Return the record as it was when a batch started."""
+        """Return the record as it was before a batch; an empty record before the first one."""
         with self._connect() as database:
             return _record(database, "WHERE number < ? ORDER BY number DESC", (batch,)) or Record()
 
     def commit(
         self, batch: int, record: Record, changes: Iterable[ActiveChange], known: Iterable[KnownChange] = ()
     ) -> None:
-        """Record a batch; a repeated batch replaces its record."""
+        """Write the record of a batch, and the changes of its active and unknown scopes.
+
+        Replaces a record of the same batch.
+        """
         holding, self._holding = self._holding, None  # until all of it is written
         with self._connect() as database:
             if holding is None:
@@ -141,7 +144,7 @@ class Ledger:
             database.execute("INSERT INTO restarts VALUES (?, ?)", (at, reason))
 
     def remove_others(self, subscriptions: Iterable[str]) -> None:
-        """Remove the active conditions of subscriptions that no longer exist."""
+        """Remove the active and unknown scopes of subscriptions that no longer exist."""
         names, self._holding = msgspec.json.encode(list(subscriptions)).decode(), None
         with self._connect() as database:
             for table in ("holding", "unknown"):
@@ -152,7 +155,7 @@ class Ledger:
 
 
 class LedgerStatus(msgspec.Struct):
-    """The status of a query, as read from its ledger."""
+    """The status of a query, as `read_ledger` returns it."""
 
     batch: int | None
     record: Record
@@ -164,7 +167,7 @@ class LedgerStatus(msgspec.Struct):
 
 
 def read_ledger(path: Path, most: int | None = None) -> LedgerStatus:
-    """Read a ledger that may be in use; list at most `most` active conditions."""
+    """Read a ledger that may be in use. Lists at most `most` active conditions."""
     if not path.exists():
         raise UsageError(f"{path.parent}: nothing has been recorded here; is it the checkpoint of a query?")
     with _readable(path), closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)) as database:
@@ -214,5 +217,5 @@ def _encode_scope(scope: str | None) -> str:
 
 
 def add_counts(known: dict[str, int], more: dict[str, int]) -> dict[str, int]:
-    """Add counts by key."""
+    """Return the sums of two sets of counts by key."""
     return dict(Counter(known) + Counter(more))

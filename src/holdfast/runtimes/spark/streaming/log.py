@@ -1,7 +1,7 @@
-"""The log of files that have arrived, in their order; it is only ever appended to.
+"""The log of files that have arrived, in their order. Entries are only appended.
 
-The offset of a stream is the number of entries that it has read. A file is appended when it is complete,
-whatever its name and time; it is never appended twice, and its place never changes.
+The offset of a stream is the number of entries that it has read. A file is appended when it is complete; its
+name and time do not matter. It is never appended twice, and its place never changes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAGIC = b"PAR1"
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A file that has arrived; if `latest` is known, no event in it is later."""
+    """A file that has arrived. No event in it is later than `latest`, if that is known."""
 
     path: str
     topic: str | None
@@ -32,7 +32,10 @@ class Entry(msgspec.Struct, frozen=True):
     latest: Instant | None = None
 
     def input_file(self, number: int) -> InputFile:
-        """Return the file for readers; its place in the log numbers its rows."""
+        """Return the file for readers.
+
+        Its place in the log is the major part of its rows' sequence numbers.
+        """
         known = format_of(self.path)
         assert known is not None
         return InputFile(self.path, number, known[0], known[1], self.topic)
@@ -46,8 +49,10 @@ class Folder(msgspec.Struct, frozen=True):
 
 
 def folders(sources: Sequence[str], topics: Sequence[str]) -> tuple[Folder, ...]:
-    """Return the folders that sources name: `dir:PATH`, `dir:TOPIC=PATH`, or `log:PATH` for the log of a
-    service."""
+    """Return the folders that sources name.
+
+    A source is `dir:PATH`, `dir:TOPIC=PATH`, or `log:PATH` for the log of a service.
+    """
     found: dict[str, Folder] = {}
     for text in sources:
         kind, _, place = text.partition(":")
@@ -65,7 +70,7 @@ def folders(sources: Sequence[str], topics: Sequence[str]) -> tuple[Folder, ...]
 
 
 def _readings_folder(place: str) -> str:
-    """Return the folder in which a service stores the files of its log that no longer change."""
+    """Return the folder in which a service stores the sealed files of its log."""
     if not (Path(place) / "wal").is_dir():
         raise UsageError(f"--source log:{place}: no service keeps its log there; name its --data folder")
     readings = Path(place) / "readings"
@@ -82,7 +87,7 @@ class Waiting:
 
 
 class FileLog:
-    """The log on disk. Another process may append to it, so each write first reads what was appended."""
+    """The log on disk. Another process may append to it, so each write first reads the new entries."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -93,7 +98,11 @@ class FileLog:
     def discover(
         self, folders: Sequence[Folder], settle: float, latest: Callable[[Entry, int], Instant | None]
     ) -> Waiting:
-        """Append the complete files that have arrived, sorted by path; return the others."""
+        """Append the complete files that have arrived, sorted by path, and return the others.
+
+        A file is complete if it has not changed for `settle` seconds and, for Parquet, has its footer.
+        `latest` returns the latest time in a file, if that is known.
+        """
         waiting = Waiting()
         now = time.time()
         new = [
@@ -115,7 +124,10 @@ class FileLog:
         return waiting
 
     def refresh(self) -> None:
-        """Read what was appended; cut off an incomplete last line, which was never used."""
+        """Read entries that another process has appended.
+
+        An incomplete last line is removed, because no reader has used it.
+        """
         with self._lock():
             pass
 
@@ -173,12 +185,12 @@ def _find_complete(
 
 
 def _is_printable(path: str) -> bool:
-    """Tell whether a name can be written as JSON; one that is not UTF-8 cannot."""
+    """Whether a name can be written as JSON. A name that is not valid UTF-8 cannot."""
     return path.isprintable() or path.encode("utf-8", "ignore").decode() == path
 
 
 def _has_footer(path: str) -> bool:
-    """Tell whether a Parquet file ends as a complete one does."""
+    """Whether a Parquet file ends with a footer, as a complete file does. Other files count as complete."""
     with open(path, "rb") as file:
         if not _MAGIC.startswith(file.read(4)):
             return True  # not Parquet at all: reading it will say so

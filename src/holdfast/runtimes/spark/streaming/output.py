@@ -1,4 +1,4 @@
-"""Sinks for notifications. A batch that is repeated after a crash replaces the output of its first run.
+"""Sinks for notifications. If a batch is repeated after a crash, its output replaces that of its first run.
 
 Parquet: a folder for each batch, renamed into place. JSON lines: one file, cut back to its length before the
 batch. Output to a terminal or a callback cannot be undone; a repeated notification has the same id.
@@ -33,18 +33,18 @@ Lengths = dict[str, int]
 
 
 class BatchOutput(Protocol):
-    """Takes the notifications of a batch, perhaps for the second time."""
+    """The protocol of sinks: `write` receives the notifications of each batch, repeated batches included."""
 
     def write(self, batch: int, notifications: pa.Table, lengths: Lengths, /) -> None:
-        """Write the notifications of a batch, perhaps for the second time.
+        """Write the notifications of a batch. A batch may be repeated after a crash.
 
-        `lengths` has the lengths of files before the batch; the sink updates them for the files that it
+        `lengths` has the lengths of files before the batch. The sink updates them for the files that it
         appends to.
         """
 
 
 def in_emission_order(tables: Sequence[pa.Table]) -> pa.Table:
-    """Merge the notifications of all shards by time; in each scope they stay in the order of emission."""
+    """Merge the notifications of all shards by time. Those of each scope remain in the order of emission."""
     whole = pa.concat_tables(tables)
     frame = pd.DataFrame(
         {
@@ -60,13 +60,20 @@ def in_emission_order(tables: Sequence[pa.Table]) -> pa.Table:
 
 @dataclass(frozen=True)
 class ParquetOutput:
-    """``FOLDER/batch-000000012/notifications.parquet``, in the columns of ``holdfast replay``."""
+    """A sink that writes a Parquet file for each batch, in the columns of ``holdfast replay``.
+
+    The files are named ``FOLDER/batch-000000012/notifications.parquet``.
+    """
 
     path: Path
     topics: tuple[Topic, ...]
 
     def claim(self, query: str) -> None:
-        """Mark the folder as the sink of a query, because batches of all queries have the same names."""
+        """Mark the folder as the sink of this query.
+
+        Without the mark, batches of another query would replace those of this one, because their names are
+        equal.
+        """
         try:
             self.path.mkdir(exist_ok=True)
             (self.path / _MARK).write_text(query + "\n")
@@ -74,6 +81,10 @@ class ParquetOutput:
             raise UsageError(f"cannot write to the sink '{self.path}': {error.strerror}") from None
 
     def write(self, batch: int, notifications: pa.Table, _lengths: Lengths, /) -> None:
+        """Write the notifications of a batch to a folder of its own.
+
+        The folder replaces that of an earlier run of the batch.
+        """
         place = self.path / f"batch-{batch:09d}"
         staging = self.path.parent / f".{self.path.name}.staging"
         shutil.rmtree(staging, ignore_errors=True)
@@ -99,7 +110,7 @@ class ParquetOutput:
 
 @dataclass(frozen=True)
 class JsonLinesOutput:
-    """One line for each notification, appended to a file."""
+    """A sink that appends a JSON line for each notification to a file."""
 
     path: Path
     topics: tuple[Topic, ...]
@@ -110,7 +121,7 @@ class JsonLinesOutput:
 
 @dataclass(frozen=True)
 class ConsoleOutput:
-    """Prints a line for each notification to standard output."""
+    """A sink that prints a line for each notification to standard output."""
 
     topics: tuple[Topic, ...]
 
@@ -121,7 +132,7 @@ class ConsoleOutput:
 
 @dataclass(frozen=True)
 class CallbackOutput:
-    """Calls a function with each notification; a repeated one has the same id."""
+    """A sink that calls a function with each notification. A repeated notification has the same id."""
 
     callback: Callable[[Notification], Any]
     topics: tuple[Topic, ...]
@@ -141,10 +152,9 @@ def _lines(topics: Sequence[Topic], notifications: pa.Table) -> Iterator[str]:
 
 
 def append(path: Path, lines: Iterator[bytes], lengths: Lengths) -> None:
-    """Append lines to a file at its length before the batch, which cuts off output of an earlier run of the
-    batch.
+    """Write lines to a file from its length before the batch on, over output of an earlier run of the batch.
 
-    If the file is shorter now, for example because it was moved away, the lines go to its end.
+    If the file is shorter now, for example because it was moved away, the lines are appended to its end.
     """
     key, raw = str(path), b"".join(lines)
     known = lengths.get(key, 0)
@@ -182,8 +192,10 @@ def sync(*paths: Path) -> None:
 
 
 def open_output(text: str, topics: tuple[Topic, ...], query: str, lengths: Collection[str]) -> BatchOutput:
-    """Return the sink for `parquet:PATH`, `jsonl:PATH` or `console`; refuse files that belong to something
-    else."""
+    """Return the sink for `parquet:PATH`, `jsonl:PATH` or `console`.
+
+    Refuses files that the query has not written.
+    """
     kind, _, place = text.partition(":")
     path = Path(os.path.abspath(place))
     match kind:

@@ -1,4 +1,4 @@
-"""Patches: bytes written as their difference from earlier bytes, for states that mostly stay as they were."""
+"""Patches: the difference of new bytes from old bytes, for states of which little changes in a batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Patch(msgspec.Struct, array_like=True, frozen=True):
 
 
 def patch(old: bytes, new: bytes) -> bytes:
-    """Return a patch from old bytes to new ones; short bytes are included whole."""
+    """Return a patch that turns old bytes into new ones. Short bytes are included whole."""
     copies = _common(old, new)
     is_other = np.zeros(len(new) + 1, np.int8)
     is_other[copies[:, 0]] += 1
@@ -40,7 +40,7 @@ def _common(old: bytes, new: bytes) -> np.ndarray:
 
 
 def apply_patch(old: bytes, raw: bytes) -> bytes:
-    """Apply a patch to old bytes and return the new ones."""
+    """Return the new bytes, from the old ones and a patch."""
     decoded = msgspec.msgpack.decode(raw, type=Patch)
     new = np.empty(decoded.size, np.uint8)
     copies = np.frombuffer(decoded.copies, np.int32).reshape(-1, 3)

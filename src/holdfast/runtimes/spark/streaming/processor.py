@@ -1,7 +1,7 @@
-"""The stages of a streaming query as Spark's stateful operators.
+"""The stages of a streaming query, as stateful operators of Spark.
 
-Packets go in and come out, a few per shard and batch, not one row per event. A stage passes on the packets
-that concern later stages.
+Each stage consumes and emits packets, a few per shard and batch, not one row per event. A stage passes on the
+packets that concern later stages.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ STORE_SETTINGS = {
 
 
 class ShardProcessor(StatefulProcessor):
-    """Runs one stage of a job: Spark calls it with the packets of a micro-batch for one shard."""
+    """Runs one stage of a job. Spark calls it with the packets of a micro-batch for one shard."""
 
     def __init__(
         self,
@@ -52,6 +52,7 @@ class ShardProcessor(StatefulProcessor):
         self._fingerprint = fingerprint
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        """Create the store of the shard from Spark's state variables."""
         self._store = ShardStore(
             handle.getValueState("shard", "state binary"),
             handle.getMapState("changes", "number int", "change binary"),
@@ -60,6 +61,10 @@ class ShardProcessor(StatefulProcessor):
         )
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], _timers: Any) -> Iterator[Row]:  # noqa: N802
+        """Process the packets of a micro-batch for one shard.
+
+        Yields the packets for later stages and the driver. Spark calls this method.
+        """
         (shard,) = key
         packets = [Packet(PacketKind(row.kind), row.operator, row.part, bytes(row.payload)) for row in rows]
         for packet in packets:
@@ -85,7 +90,7 @@ class ShardProcessor(StatefulProcessor):
 
     @cached_property
     def _later(self) -> frozenset[int]:
-        """The operators of later stages."""
+        """The numbers of the operators of later stages."""
         return frozenset(i for i, o in self._job.operators.items() if o.links.stage > self._stage)
 
     def _concerns_later_stages(self, packet: Packet) -> bool:
@@ -115,10 +120,10 @@ def run_stages(
     arrange: Arrange = in_arrival_order,
     fingerprint: Fingerprint | None = None,
 ) -> DataFrame:
-    """Run a job on a streaming frame of packets, one stateful operator per stage.
+    """Run a job on a streaming frame of packets, with one stateful operator per stage.
 
-    The result has the reports of readers and the notifications, as packets. With a `fingerprint` a state that
-    was written with another one is refused.
+    The resulting packets are the reports of readers and the notifications. With a `fingerprint`, a state that
+    was written with another fingerprint is refused.
     """
     for stage in range(stages):
         processor = ShardProcessor(job, stage, shards, arrange, fingerprint)

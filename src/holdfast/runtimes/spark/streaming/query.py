@@ -3,7 +3,7 @@
     files ─▶ readers compact and pack ─▶ shuffle by shard ─▶ shards run operators ─▶ sink ─▶ ledger
 
 Spark stores offsets and states. A batch that was not committed is repeated with the same files and the same
-states; it has the same output, which the sink recognizes by the number of the batch.
+states. It has the same output, which the sink recognizes by the number of the batch.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Live:
-    """A streaming query: what to run and how. The fields are the options of `holdfast run`."""
+    """A streaming query that is not started yet. The fields are the options of `holdfast run`."""
 
     checked: Checked
     reading: Reading
@@ -121,9 +121,9 @@ def live(
     lets: Mapping[str, float | int | str | bool] | None = None,
     **how: Any,
 ) -> Live:
-    """Return a streaming query over folders (`PATH` or `Topic=PATH`), for `run` or `started`.
+    """Return a streaming query over folders (`PATH` or `Topic=PATH`). Pass it to `run` or `started`.
 
-    `how` has further fields of `Live`; `sink` may be a function that is called with each notification.
+    `how` has further fields of `Live`. `sink` may be a function that is called with each notification.
     """
     known = as_app(app)
     require_final(known, "a live query on Spark")
@@ -138,11 +138,11 @@ Progress = Callable[[int, Record, int], None]
 
 
 def _show_nothing(*_: object) -> None:
-    """Ignore the progress."""
+    """Ignore progress. This is the default callback for it."""
 
 
 class Query:
-    """A running query; it restarts by itself after faults of Spark's own processes."""
+    """A running query. It restarts by itself after faults of Spark's own processes."""
 
     def __init__(
         self, start: Callable[[], StreamingQuery], batches: _Batches, checkpoint: Checkpoint
@@ -152,7 +152,7 @@ class Query:
         self._restarts, self._done, self._pause = 0, batches.written, 0.0
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the given time or until the query ends; return whether it has ended, and raise its error.
+        """Wait until the query ends, at most for `seconds`. Return whether it has ended, and raise its error.
 
         If Spark ended the query because its own processes were too slow or got lost, the query restarts after
         a pause, at most `RESTARTS` times without a completed batch.
@@ -188,7 +188,7 @@ class Query:
             _ignore_spark_errors(self._running.stop)
 
     def stop(self, patience: float = 60.0) -> None:
-        """Complete the current batch and stop; after `patience` seconds stop inside the batch."""
+        """Stop the query after the current batch, or inside the batch after `patience` seconds."""
         self._checkpoint.stop.touch()
         until = time.monotonic() + patience
         while self._running is not None and time.monotonic() < until and not self.wait(0.2):
@@ -199,7 +199,7 @@ class Query:
 
     @property
     def record(self) -> Record:
-        """The record of all batches so far."""
+        """The record of all completed batches, read from the ledger."""
         return self._batches.ledger.before(_LAST)
 
 
@@ -217,7 +217,7 @@ _PASSING = re.compile(
 
 
 def is_passing(error: Exception) -> bool:
-    """Tell whether Spark ended a query because of its own processes, so that a restart may help."""
+    """Whether Spark ended a query because of a fault of its own processes, so that a restart may help."""
     return isinstance(error, PySparkException) and _PASSING.search(str(error)) is not None
 
 
@@ -229,9 +229,10 @@ def started(
     master: str | None = None,
     progress: Progress = _show_nothing,
 ) -> Iterator[Query]:
-    """Start or continue a query; it stops at the end of the context.
+    """Start or continue a query, and stop it at the end of the context.
 
-    Without a session of yours a new one starts, and Spark's own messages go to `spark.log` in the checkpoint.
+    Without a session of yours a new session starts, and Spark's own messages go to `spark.log` in the
+    checkpoint.
     """
     checkpoint = Checkpoint(Path(os.path.abspath(live.checkpoint)))
     with checkpoint.lock():
@@ -263,10 +264,10 @@ def prepare(
     hand_over: HandOver,
     last: Callable[[Path], Commit | None] = last_commit,
 ) -> tuple[Plan, _Batches]:
-    """Plan a query and write the plan down, without Spark; raise an error if the query cannot continue.
+    """Plan a query and save the plan, without Spark. Raises an error if the query cannot continue.
 
     If the definition needs more stages, `hand_over` moves the states of the shards to a new generation.
-    `last` returns the last commit of Spark's checkpoint.
+    `last` returns the last commit of a Spark checkpoint.
     """
     ledger = Ledger(checkpoint.ledger)
     record = ledger.before(_LAST)
@@ -323,7 +324,7 @@ def run(
     progress: Progress = _show_nothing,
     is_enough: Callable[[], bool] = lambda: False,
 ) -> Record:
-    """Run a query to its end, or until `is_enough` returns true."""
+    """Run a query until it ends or `is_enough` returns true. Return the record of its batches."""
     with started(live, spark, master=master, progress=progress) as query:
         while not query.wait(0.5):
             if is_enough():
@@ -350,7 +351,10 @@ def _start(
 
 
 class _Batches:
-    """The driver's side of a query: it writes each batch to the sink, then to the ledger."""
+    """The driver's part of a query.
+
+    It writes the output of each batch to the sink, then the record of the batch to the ledger.
+    """
 
     def __init__(
         self, live: Live, plan: Plan, ledger: Ledger, checkpoint: Checkpoint, progress: Progress
@@ -393,7 +397,7 @@ class _Batches:
         self.ledger.claim(files)
 
     def write(self, frame: DataFrame, number: int) -> None:
-        """Write the output of a batch; to write the same batch again has no further effect."""
+        """Write the output of a batch. A second call with the same batch has no further effect."""
         batch = self.first + number
         try:
             self._write(batch, time.time(), frame.toArrow())
@@ -472,8 +476,10 @@ def _payloads(rows: pa.Table, kind: PacketKind) -> list[bytes]:
 
 
 def _active_changes(timely: pa.Table) -> list[ActiveChange]:
-    """Return the changes of a batch to the active scopes: since when each is active; `None` if it has
-    ended."""
+    """Return the changes of a batch to active scopes.
+
+    A change is the start of an active scope, or `None` for a scope that has ended.
+    """
     times = (timely.column(name).cast(pa.int64()).to_pylist() for name in ("time", "since"))
     last = {
         scope: time if status == "ingress" else None if status == "egress" else since
@@ -484,7 +490,7 @@ def _active_changes(timely: pa.Table) -> list[ActiveChange]:
 
 
 def _known_changes(timely: pa.Table) -> list[KnownChange]:
-    """Return the scopes that became known (true) or unknown (false) in a batch."""
+    """Return the scopes that became known (`True`) or unknown (`False`) in a batch."""
     last = {scope: status != "unknown" for scope, status in _statuses(timely) if status != "atomic"}
     return [(*scope, known) for scope, known in last.items()]
 
@@ -495,7 +501,7 @@ def _statuses(timely: pa.Table) -> Iterator[tuple[tuple[str, str | None], str]]:
 
 
 def _require_apart(written: Iterable[Path], folders: Iterable[Folder]) -> None:
-    """Refuse output files in a folder that the query reads."""
+    """Refuse output files in a folder that the query reads, because the query would read them."""
     for folder in folders:
         for path in written:
             if Path(os.path.realpath(path)).is_relative_to(folder.path):
@@ -520,14 +526,16 @@ def _reading_options(live: Live) -> dict[str, str]:
 
 
 def _ignore_spark_errors(action: Callable[[], Any]) -> None:
-    """Call a function; ignore its errors if Spark has gone."""
+    """Call a function, and ignore its errors if Spark's process no longer runs."""
     with suppress(*SPARK_ERRORS, OSError):
         action()
 
 
 def _explain(error: Exception) -> HoldfastError:
-    """Turn an error of Spark into one of Holdfast: its first line and its root cause, without stack
-    traces."""
+    """Return an error of Holdfast for an error of Spark.
+
+    It has the first line and the root cause, without stack traces.
+    """
     if isinstance(error, PySparkException):
         lines = [line.strip() for line in str(error).splitlines()]
         causes = [line for line in lines[1:] if re.match(r"(Caused by: )?[\w.]*(Error|Exception)\b", line)]

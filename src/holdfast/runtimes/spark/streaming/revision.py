@@ -1,4 +1,4 @@
-"""Rebuilds the states of revised operators from the files that a streaming query has read."""
+"""Revisions of a streaming query: states are rebuilt from the files that the query has read."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class RebuiltScopes(msgspec.Struct):
 class RevisionInput(msgspec.Struct):
     """The input of a revision for one shard: states that were rebuilt from files, by operator.
 
-    Operators in `reruns` process all derived events of their upstreams again, those in `starting` the
-    standings of their upstreams.
+    Operators in `reruns` process all derived events of their upstreams again. Operators in `starting` process
+    the current states of their upstreams.
     """
 
     rebuilt: dict[int, RebuiltScopes]
@@ -47,16 +47,16 @@ class RevisionInput(msgspec.Struct):
 
     @staticmethod
     def decode_first(payloads: Sequence[bytes]) -> RevisionInput | None:
-        """Decode the input that a shard was sent, if any; there is at most one."""
+        """Decode the input of a revision that a shard received, or return `None`. There is at most one."""
         return msgspec.msgpack.decode(payloads[0], type=RevisionInput) if payloads else None
 
 
 def pack_revision(
     job: Job, reading: Reading, entries: Sequence[Entry], shards: int
 ) -> Iterator[pa.RecordBatch]:
-    """Return for each shard a packet with its `RevisionInput`, then the derived events to process again.
+    """Yield a packet with the `RevisionInput` of each shard, then the derived events to process again.
 
-    If a file no longer exists, nothing is rebuilt; revised conditions then carry over what is known of their
+    If a file no longer exists, nothing is rebuilt. Revised conditions then carry over the state of their
     scopes.
     """
     is_whole = all(os.path.exists(entry.path) for entry in entries)
@@ -78,7 +78,7 @@ def pack_revision(
 def _rebuild(
     job: Job, number: int, history: Iterator[tuple[str, pa.RecordBatch]], shards: int
 ) -> Iterator[tuple[int, RebuiltScopes]]:
-    """Run an operator on all files; return its state for each shard."""
+    """Run an operator on all files. Yield its state for each shard."""
     operator = job.operators[number]
     machine: Any = operator.machine
     graph = Graph({number: operator})
@@ -113,7 +113,7 @@ def _rebuild(
 def _pack_derived_again(
     job: Job, history: Iterator[tuple[str, pa.RecordBatch]], numbers: Sequence[int], shards: int
 ) -> Iterator[pa.RecordBatch]:
-    """Return the derived events of a history that operators process again, as packets."""
+    """Yield, as packets, the derived events of a history that operators process again."""
     if not numbers:
         return
     part = with_upstreams(job.checked, job.reruns.values())
@@ -131,7 +131,7 @@ def run_history(
     history: Iterable[tuple[str, pa.RecordBatch]],
     reached: Mapping[str, Instant],
 ) -> dict[str, pa.RecordBatch]:
-    """Run operators on a history up to final watermarks; return their derived events by topic."""
+    """Run operators on a history up to final watermarks. Return their derived events by topic."""
     graph = Graph(dict(enumerate(operators)))
     states, watermarks = LocalStates(graph), Watermarks()
     derived: dict[str, list[pa.RecordBatch]] = {}
@@ -151,8 +151,10 @@ def run_history(
 
 
 def _readings(entries: Sequence[Entry], reading: Reading) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Read the events of files in the order of arrival; files with errors are skipped, as they were at
-    first."""
+    """Yield the events of files in the order of arrival.
+
+    Files with errors are skipped, as in the first pass.
+    """
     for number, entry in enumerate(entries):
         with suppress(HoldfastError):
             own_causes = [*read(entry.input_file(number), reading, Tally(), Rejects())]

@@ -1,4 +1,4 @@
-"""One shard of a streaming query: apply one micro-batch to the operators of one stage."""
+"""One shard of a streaming query: it applies a micro-batch to the operators of one stage."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Location(NamedTuple):
     shard: int
 
     def has(self, operator: Operator) -> bool:
-        """Tell whether an operator runs here; without a key it runs in the first shard only."""
+        """Whether an operator runs here. An operator without a key runs in the first shard only."""
         return operator.links.stage == self.stage and bool(operator.key or self.shard == 0)
 
 
@@ -64,7 +64,7 @@ Arrange = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 def in_arrival_order(events: pa.RecordBatch) -> pa.RecordBatch:
-    """Leave events in the order of arrival."""
+    """Return events without change, in the order of arrival. It is the default of `arrange`."""
     return events
 
 
@@ -75,10 +75,10 @@ def process_batch(
     packets: Iterable[Packet],
     arrange: Arrange = in_arrival_order,
 ) -> tuple[ShardState, ShardOutput]:
-    """Run the operators of one stage on the packets of one micro-batch; return the new state and the output.
+    """Run the operators of one stage on the packets of one micro-batch. Return the new state and the output.
 
-    Stored states change in place: do not use `shard` again. Operators without input that are not due are not
-    decoded: with 10,000 idle conditions that would dominate the batch.
+    Stored states change in place: do not use `shard` again. Idle operators that are not due are not decoded,
+    because with 10,000 idle conditions decoding would dominate the batch.
     """
     batch = _MicroBatch(job, shard, ArrivedPackets.of(packets), arrange)
     records = shard.records  # before decoding changes them
@@ -120,13 +120,16 @@ def _combine(job: Job, batch: _MicroBatch, results: Iterable[_OperatorResult]) -
 
 @dataclass(frozen=True)
 class ArrivedPackets:
-    """The payloads of a micro-batch by kind and operator, in the order in which the parts arrived."""
+    """The payloads of a micro-batch, by kind and operator.
+
+    Payloads are in the order in which the parts arrived.
+    """
 
     by_kind: dict[tuple[PacketKind, int | None], list[bytes]]
 
     @staticmethod
     def of(packets: Iterable[Packet]) -> ArrivedPackets:
-        """Sort packets by kind and operator."""
+        """Group packets by kind and operator, in the order of their parts."""
         found: dict[tuple[PacketKind, int | None], list[bytes]] = {}
         for packet in sorted(packets, key=lambda packet: packet.part):
             found.setdefault((packet.kind, packet.operator), []).append(packet.payload)
@@ -138,7 +141,7 @@ class ArrivedPackets:
 
 
 class _OperatorResult(NamedTuple):
-    """The result of one operator in one micro-batch."""
+    """The result of one operator in one micro-batch: its new state, due time and output."""
 
     operator: Operator
     stored: StoredOperator | None
@@ -152,7 +155,7 @@ class _OperatorResult(NamedTuple):
 
 @dataclass(frozen=True)
 class _MicroBatch:
-    """One micro-batch in one shard."""
+    """One micro-batch in one shard: its job, the state before it, and the packets that arrived."""
 
     job: Job
     shard: ShardState
@@ -170,7 +173,7 @@ class _MicroBatch:
 
     @cached_property
     def revision(self) -> RevisionInput | None:
-        """What a revision left to this shard, in the first batch after it."""
+        """The input of a revision for this shard, in the first batch after the revision; otherwise `None`."""
         return RevisionInput.decode_first(self.arrived.payloads(PacketKind.REVISION))
 
     @property
@@ -179,7 +182,7 @@ class _MicroBatch:
         return () if self.revision is None else self.revision.starting
 
     def run(self, number: int, operator: Operator) -> _OperatorResult:
-        """Run one operator, after it has carried over the state that a revision leaves to it."""
+        """Run one operator, after it has carried over its state if a revision requires that."""
         graph, stored = self.job.graph, self.shard.operators.get(number)
         watermark = self._start_watermark(number, operator)
         history = self.arrived.payloads(PacketKind.HISTORY, number)
@@ -215,7 +218,7 @@ class _MicroBatch:
         return max(before, self.job.start_watermarks.get(number, BEGINNING))
 
     def _input(self, number: int, operator: Operator) -> tuple[dict[str, pa.RecordBatch], Watermarks]:
-        """Return the events of an operator by topic, and the watermarks; upstreams may hold those back."""
+        """Return the events of an operator by topic, and the watermarks, which upstreams may hold back."""
         inputs = [unpack(payload) for payload in self.arrived.payloads(PacketKind.EVENTS, number)]
         batches = _concatenate_by_topic({it.topic: it.events} for it in inputs if it.topic is not None)
         arrange = sort_derived if operator.upstream_topics else self.arrange
@@ -226,7 +229,7 @@ class _MicroBatch:
 
 
 def _concatenate_by_topic(parts: Iterable[Mapping[str, pa.RecordBatch]]) -> dict[str, pa.RecordBatch]:
-    """Concatenate the rows of each topic in the order of the parts."""
+    """Return the rows of each topic, concatenated in the order of the parts."""
     batches: dict[str, list[pa.RecordBatch]] = {}
     for part in parts:
         for topic, rows in part.items():
@@ -245,9 +248,10 @@ def _carry_over(
     revision: RevisionInput | None,
     history: Iterable[bytes],
 ) -> TakeOver | None:
-    """Return the state with which a revised or new operator starts; `None` if it has its own.
+    """Return the state with which a revised or new operator starts.
 
-    `history` has packed derived events: all that its upstreams emitted, or their standings.
+    Returns `None` if it has a state of its own. `history` has packed derived events: all events that its
+    upstreams emitted, or their current states.
     """
     operator, stored = job.operators[number], shard.operators.get(number)
     if revision is not None and number in revision.reruns:
@@ -281,7 +285,8 @@ def _unpack_history(history: Iterable[bytes]) -> dict[str, pa.RecordBatch]:
 def _latest_former(job: Job, number: int, shard: ShardState) -> RevisedOperator | None:
     """Return the latest former operator that has a state in the shard.
 
-    If none has, an operator that starts from standings gets the latest former one, the others none.
+    If there is none, an operator that starts from standings gets its latest former one, and other operators
+    get `None`.
     """
     first = former = job.revisions.get(number)
     while former is not None and former.former_number not in shard.operators:

@@ -1,6 +1,6 @@
-"""The state of a shard: for each operator its bytes, or its decoded state, and what has changed since.
+"""The state of a shard: for each operator its bytes, or its decoded state, and the changes since.
 
-A state is decoded when it is first used and stays decoded as long as the process has the shard. After a batch
+A state is decoded when it is first used and remains decoded while the process has the shard. After a batch
 only its changes are written: the delta that the machine returns (`Machine.delta`) or, for a machine without
 deltas, a patch of the bytes.
 """
@@ -41,7 +41,7 @@ class BytesPatch(msgspec.Struct, array_like=True, frozen=True):
 class ShardChange(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """The changes of one batch in a shard.
 
-    `token` identifies the shard after the batch, `follows` the shard before it.
+    `token` identifies the shard's state after the batch, and `follows` its state before the batch.
     """
 
     follows: bytes
@@ -52,7 +52,7 @@ class ShardChange(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
     @property
     def has_content(self) -> bool:
-        """Whether the batch has changed anything."""
+        """Whether the batch has changed a watermark or the state of an operator."""
         return bool(self.watermarks or self.deltas or self.patches)
 
 
@@ -60,8 +60,8 @@ class ShardChange(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 class StoredOperator:
     """The stored state of one operator: encoded in `raw`, or decoded in `state` if `machine` is set.
 
-    `deltas` came after the encoded state and are not applied yet. `record` tells for which conditions the
-    state was written, `due` when the operator has its next timer.
+    `deltas` came after the encoded state and are not applied yet. `record` names the conditions that the
+    state was written for. `due` is the time of the operator's next timer.
     """
 
     record: OperatorRecord
@@ -72,7 +72,7 @@ class StoredOperator:
     state: Any = None
 
     def dump(self) -> bytes:
-        """Return the bytes of the state, without deltas that are not applied."""
+        """Return the bytes of the state. Deltas that are not applied are not included."""
         return self.raw if self.machine is None else self.machine.dump(self.state)
 
     def copy(self) -> StoredOperator:
@@ -80,7 +80,7 @@ class StoredOperator:
         return StoredOperator(self.record, self.dump(), self.due, self.deltas)
 
     def encode(self) -> None:
-        """Replace the decoded state by its bytes; these omit scopes without information."""
+        """Replace the decoded state by its bytes, which omit scopes without information."""
         self.raw, self.machine, self.state = self.dump(), None, None
 
     @property
@@ -104,16 +104,16 @@ def _size_of(state: Any) -> int:
 
 
 def store_state(operator: Operator, state: Any) -> StoredOperator:
-    """Return a decoded state as it is stored; from now on its changes are tracked."""
+    """Return a decoded state in its stored form. From now on its changes are tracked."""
     machine = operator.machine
     return StoredOperator(operator.record, b"", machine.due(state), [], machine, machine.track_changes(state))
 
 
 class StoredStates:
-    """The state of one operator of a graph (`engine.graph.States`), decoded when the graph takes it.
+    """The state of one operator of a graph (`engine.graph.States`), decoded when the graph first uses it.
 
-    An operator that was idle is advanced to its `watermark` when it is decoded: it was not due, so it emits
-    nothing. The state of a former operator is copied, because several operators may carry it over.
+    An idle operator is advanced to its `watermark` when it is decoded; it was not due, so it emits nothing.
+    The state of a former operator is copied, because several operators may carry it over.
     """
 
     def __init__(self, graph: Graph, number: int, stored: StoredOperator | None, watermark: Instant) -> None:
@@ -121,12 +121,14 @@ class StoredStates:
         self.is_decoded = False
 
     def due(self, operator: int) -> Instant | None:
+        """Return when the operator has its next timer, without decoding its state."""
         if operator != self.number:
             return None
         machine = self.graph.operators[operator].machine
         return machine.due(machine.initial()) if self.stored is None else self.stored.due
 
     def take(self, operator: int) -> Any:
+        """Return the decoded state. The first call decodes it and applies its deltas."""
         assert operator == self.number
         if not self.is_decoded:
             current = self.graph.operators[operator]
@@ -141,6 +143,7 @@ class StoredStates:
         return self.stored.state
 
     def put(self, operator: int, state: Any) -> None:
+        """Store a state, and the time of its next timer."""
         assert operator == self.number
         current = self.graph.operators[operator]
         if self.stored is None or not self.is_decoded:
@@ -169,7 +172,7 @@ def decode(operator: Operator, stored: StoredOperator) -> None:
 
 
 def record_change(change: ShardChange, number: int, stored: StoredOperator) -> None:
-    """Add what has changed in an operator's state to the changes of a batch."""
+    """Add the changes of an operator's state to the changes of a batch."""
     machine = stored.machine
     delta = None if machine is None else machine.delta(stored.state)
     if delta is not None:
@@ -219,7 +222,7 @@ class ShardState:
 
     @staticmethod
     def from_bytes(raw: bytes) -> ShardState:
-        """Decode a shard from Spark's state store; its operators stay encoded."""
+        """Decode a shard from Spark's state store. The states of its operators remain encoded."""
         decoded = msgspec.msgpack.decode(raw, type=_ShardBytes)
         operators = {
             number: StoredOperator(stored.record, stored.state, stored.due)
@@ -241,7 +244,7 @@ class ShardState:
         return sum(stored.size for stored in self.operators.values())
 
     def apply(self, change: ShardChange) -> None:
-        """Apply the changes of the next batch, as another process has written them."""
+        """Apply the changes of the next batch, which another process has written."""
         self.watermarks |= change.watermarks
         for number, delta in change.deltas.items():
             self.operators[number].deltas.append(delta.delta)
@@ -253,7 +256,10 @@ class ShardState:
 
 
 def restarted_conditions(record: OperatorRecord, operator: Operator) -> dict[int, int]:
-    """Return the conditions whose meaning changed inside an operator: their numbers, and those they had."""
+    """Return the conditions of an operator whose meaning changed.
+
+    The result maps their present numbers to the numbers that they had.
+    """
     before = {
         name: (number, meaning)
         for number, (names, meaning) in enumerate(zip(record.names, record.meanings, strict=True))
@@ -273,8 +279,8 @@ def restart_conditions(
 ) -> tuple[Any, list[Transition]] | None:
     """Restart the conditions of an operator whose meaning has changed since its state was stored.
 
-    Return the state and a transition to `unknown` for each scope that was active or inactive; `None` if no
-    meaning has changed.
+    Return the state, and a transition to `unknown` for each scope that was active or inactive. Return `None`
+    if no meaning has changed.
     """
     if stored.record.meanings == operator.meanings:
         return None
@@ -306,8 +312,8 @@ def restart_conditions(
 def _former_numbers(record: OperatorRecord, operator: Operator) -> tuple[int | None, ...] | None:
     """Return the number that each condition of an operator had when its state was stored.
 
-    It is `None` for a condition that was added since; the result is `None` if nothing has changed. A changed
-    condition is refused.
+    The number is `None` for a condition that was added since. The result is `None` if all conditions are as
+    before. A changed condition is refused.
     """
     if record.meanings == operator.meanings:
         return None

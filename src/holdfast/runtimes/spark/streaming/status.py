@@ -1,4 +1,4 @@
-"""The status of a query, read from its checkpoint while it runs or after it; needs no Spark."""
+"""The status of a query, read from its checkpoint while the query runs or afterwards. Spark is not needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .log import FileLog
 
 
 def status(folder: str | Path, most: int | None = None) -> dict[str, Any]:
-    """Return the status of a checkpoint as JSON values; list at most `most` active conditions."""
+    """Return the status of a checkpoint as JSON values. Lists at most `most` active conditions."""
     checkpoint = Checkpoint(Path(folder))
     query = checkpoint.load()
     if query is None:
@@ -61,7 +61,7 @@ def status(folder: str | Path, most: int | None = None) -> dict[str, Any]:
 
 
 def _last_restart(restarts: Sequence[tuple[float, str]]) -> dict[str, Any]:
-    """Return when the query last restarted by itself, and why; empty if it never did."""
+    """Return when and why the query last restarted by itself; empty if it never did."""
     if not restarts:
         return {}
     at, reason = restarts[-1]

@@ -1,10 +1,12 @@
 """The stored form of a shard in Spark's state store, and the cache of decoded shards in this process.
 
-The store holds the whole shard as it once was, the numbered changes of later batches, and a head with two
-tokens: the lineage identifies the shard, the second token what was written last. Every write draws a new
-token. A shard that is cached under the token in the head is used as it is. If the changes since its token are
-in the store, they are applied to it. In all other cases the shard is read from the store: after a repeated
-task, a batch that was not committed, or a whole shard that another process has written.
+The store has the whole shard at some batch, the numbered changes of later batches, and a head with two
+tokens. The first token, the lineage, identifies the shard; the second identifies the last write. Every write
+draws a new token.
+
+A shard that is cached under the token in the head is used directly. If the store has the changes since its
+token, they are applied to it. In all other cases the shard is read from the store: after a repeated task, a
+batch that was not committed, or a whole shard that another process has written.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ TOKEN = 12
 
 @dataclass(slots=True)
 class CachedShard:
-    """A decoded shard, and the sizes of its stored form."""
+    """A decoded shard in the cache, with the sizes of its stored form."""
 
     job: str
     """The digest of the job that used it last."""
@@ -61,7 +63,7 @@ class CachedShard:
     """The monotonic time of its last use."""
 
     def apply(self, raw: bytes) -> CachedShard:
-        """Apply a stored change."""
+        """Apply a change from the store, and return this shard."""
         change = _decode(raw)
         self.shard.apply(change)
         self.token = change.token
@@ -69,12 +71,12 @@ class CachedShard:
         return self
 
     def count_change(self, change: ShardChange, raw: bytes) -> None:
-        """Count a change that is in the store."""
+        """Record that a change is in the store, with its size."""
         self.changes_size += self._weight(change, raw)
         self.next_change += 1
 
     def has_room(self, change: ShardChange, raw: bytes) -> bool:
-        """Tell whether to store a change; otherwise the whole shard is written."""
+        """Whether a change is small enough to be stored. Otherwise the whole shard is written."""
         return self.changes_size + self._weight(change, raw) <= max(self.whole_size, LITTLE)
 
     def _weight(self, change: ShardChange, raw: bytes) -> int:
@@ -82,21 +84,28 @@ class CachedShard:
 
 
 class ShardCache:
-    """The shards that this process has used last, by lineage."""
+    """The shards that this process has used last, by lineage.
+
+    The cache saves decoding a shard in every batch.
+    """
 
     def __init__(self) -> None:
         self._shards: OrderedDict[bytes, CachedShard] = OrderedDict()
 
     def take(self, lineage: bytes, job: Job) -> CachedShard | None:
-        """Remove a shard from the cache and return it, if the same job left it there.
+        """Remove a shard from the cache and return it; `None` if there is none of the same job.
 
-        A task that fails with it has changed it, so only `put` brings it back.
+        A task that fails may have changed the shard, so only `put` adds it again.
         """
         found = self._shards.pop(lineage, None)
         return found if found is not None and found.job == job.digest else None
 
     def put(self, cached: CachedShard) -> None:
-        """Add a shard; remove those that were not used for long and, if there is no room, the oldest."""
+        """Add a shard to the cache.
+
+        Shards that were not used for long are removed. If memory is short, the least recently used ones are
+        removed, too.
+        """
         cached.size, cached.used = cached.shard.size, monotonic()
         self._shards[cached.lineage] = cached
         room = ROOM - self.size
@@ -113,7 +122,7 @@ class ShardCache:
         return next(iter(self._shards.values()))
 
     def clear(self) -> None:
-        """Remove all shards, as in a new process."""
+        """Remove all shards. The cache is then as in a new process."""
         self._shards.clear()
 
 
@@ -121,7 +130,7 @@ CACHE = ShardCache()
 
 
 class StoredShard(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """The stored form of a shard, on its way to the store of a new generation."""
+    """The stored form of a shard on its way to the state store of a new generation."""
 
     whole: bytes = b""
     head: bytes = b""
@@ -130,7 +139,7 @@ class StoredShard(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class ShardStore:
-    """The state variables that Spark gives a processor for one shard."""
+    """The state variables of Spark in which a processor stores one shard."""
 
     whole: Any
     changes: Any
@@ -148,7 +157,7 @@ class ShardStore:
             self.changes.updateValue((number,), (stored.changes[number],))
 
     def load(self, job: Job) -> CachedShard:
-        """Return the shard as it is in the store, from the cache if that is current."""
+        """Return the shard as it is in the store. The cached one is used if it is current."""
         head = self._head()
         lineage, token = head[:TOKEN], head[TOKEN : 2 * TOKEN]
         if head and self.fingerprint is not None:
@@ -163,7 +172,10 @@ class ShardStore:
         return b"" if found is None else bytes(found[0])
 
     def _catch_up(self, cached: CachedShard, token: bytes) -> CachedShard | None:
-        """Apply the changes of other processes; `None` if the store has none that follow the cached shard."""
+        """Apply changes that other processes have written.
+
+        Returns `None` if they do not lead from the cached shard.
+        """
         while cached.token != token:
             found = self.changes.getValue((cached.next_change,))
             if found is None or _decode(raw := bytes(found[0])).follows != cached.token:
@@ -184,7 +196,7 @@ class ShardStore:
         return cached
 
     def save(self, job: Job, cached: CachedShard, shard: ShardState) -> None:
-        """Write the changes of a batch, or the whole shard if that is cheaper, and cache the shard."""
+        """Write the changes of a batch, or the whole shard if that is cheaper. Then cache the shard."""
         change, cached.shard = shard.change, shard
         lacks_fingerprint = self.fingerprint is not None and not cached.lineage
         if change is None or change.has_content or lacks_fingerprint:

@@ -114,8 +114,6 @@ class Log:
         """
         whole = _whole_groups(found.records)
         after, end = (whole[-1].after, whole[-1].end) if whole else (segment.first, found.begin)
-        """Yield the entries from a position on, as they were appended; missing or damaged ones are
-        ``Unreadable``."""
         if end < found.size:
             self.torn = found.size - end
             self._move_torn_end(segment, after, end)

@@ -1,7 +1,7 @@
 """Hosts of protocol machines on UDP: datagrams may get lost, arrive twice, or overtake each other.
 
-Networks do that rarely; ``DatagramFaults`` does it on purpose, from a seed. The sender of a datagram is known
-by name and address from then on.
+Real networks do this rarely; ``DatagramFaults`` simulates it from a seed. A datagram carries its sender's
+name, and the host stores the sender's address for answers.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class DatagramFaults:
     """Simulated faults of sent datagrams, in addition to those of the network."""
 
     loss: float = 0.0
-    """The share that is not sent."""
+    """The share of datagrams that are not sent."""
     twice: float = 0.0
-    """The share that is sent twice."""
+    """The share of datagrams that are sent twice."""
     late: Duration = 0
-    """The greatest delay, which makes datagrams overtake each other."""
+    """The greatest delay in µs. Different delays make datagrams overtake each other."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -49,13 +49,14 @@ NO_FAULTS = DatagramFaults()
 
 @dataclass(eq=False)
 class UdpHost(asyncio.DatagramProtocol):
-    """Runs a machine under a name; ``deliver`` receives its deliveries. Datagrams of dropped peers are
-    ignored."""
+    """Runs a machine under a name. ``deliver`` receives its deliveries. Datagrams of dropped peers are
+    ignored.
+    """
 
     name: Peer
     machine: ProtocolMachine
     wire: InitVar[Any]
-    """The type of its messages."""
+    """The type of the machine's messages."""
     peers: dict[Peer, Address]
     deliver: Callable[[Any], None]
     faults: DatagramFaults = NO_FAULTS

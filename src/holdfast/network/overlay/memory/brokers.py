@@ -19,8 +19,11 @@ from .network import Link, QueueNetwork
 
 
 class Overlay(QueueNetwork):
-    """``traffic`` counts the messages of each link by cause; ``tap`` is called with every message when it is
-    sent."""
+    """A network of brokers and clients in one process.
+
+    ``traffic`` counts the messages of each link by cause. ``tap`` is called with every message when it is
+    sent.
+    """
 
     def __init__(
         self,
@@ -51,7 +54,7 @@ class Overlay(QueueNetwork):
     def give_up(self, sender: str, to: str) -> bool:
         """Drop the oldest notification on its way over a link, as a host does for a slow peer.
 
-        Returns whether there was one.
+        Return whether there was one.
         """
         line = self._lines[sender, to]
         for waiting in line:

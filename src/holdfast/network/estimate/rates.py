@@ -40,7 +40,7 @@ class ReadingKind(NamedTuple):
 
 @dataclass(frozen=True)
 class Example:
-    """A reading that represents its kind."""
+    """A reading of the history that represents its kind in a rehearsal."""
 
     event: Event
     kind: ReadingKind

@@ -81,7 +81,7 @@ class RehearsalResult:
     """The messages sent in a rehearsal, and the notifications of subscribers."""
 
     start: list[SentMessage]
-    """Messages before the first reading."""
+    """The messages that are sent before the first reading."""
     by_reading: list[list[SentMessage]]
     """The messages that each reading triggers."""
     notified: list[dict[tuple[str, NodeId], Instant]]

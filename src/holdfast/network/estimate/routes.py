@@ -215,7 +215,7 @@ class _GeographicPaths:
         near = [{there: places[there] for there in sorted(known)} for known in quality]
         self._views = [RoutingView(node, places, near[node], known) for node, known in enumerate(quality)]
         self.more: dict[tuple[NodeId, Destination], tuple[int, ...]] = {}
-        """Bytes of the walks of messages, hop by hop."""
+        """The bytes that walks add to a message at each hop, by origin and destination."""
 
     def known(self, node: NodeId) -> Surroundings[NodeId]:
         view = self._views[node]

@@ -97,7 +97,7 @@ class ExpectedDeliveries:
             self.deliveries[_key(notification)] = ExpectedDelivery(notification.event)
 
     def record(self, notification: Notification, now: Instant) -> None:
-        """Match an actual notification with an expected one."""
+        """Match an actual notification with an expected one; otherwise record it as unexpected."""
         delivery = self.deliveries.get(_key(notification))
         if delivery is None:
             self.unexpected.append(notification)
@@ -126,7 +126,7 @@ class RunAccount:
         self._readings: Counter[NodeSubscription] = Counter()
         """The number of events that count for each subscription."""
         self.messages: Counter[str] = Counter()
-        """Messages that nodes sent to one another end to end, by kind."""
+        """The number of messages that nodes sent to one another end to end, by kind."""
         self._sent: Counter[str] = Counter()
         self._causes: dict[tuple[tuple[str, ...], str], str] = {}
         self._shared: dict[str, tuple[str, ...]] = {}

@@ -82,7 +82,7 @@ class Cbps:
 
 
 class CbpsNodes(ProtocolNodes):
-    """Brokers, clients and connections on the nodes of a run."""
+    """The brokers, clients and connections on the nodes of a run."""
 
     def __init__(self, cbps: Cbps, context: RunContext) -> None:
         super().__init__(context)
@@ -111,7 +111,7 @@ class CbpsNodes(ProtocolNodes):
         self._subscriptions = {(w.node, r.name): w for w in subs for r in self._requests_of(w)}
         self.hosts: dict[NodeId, NodeHost] = {}
         self._stored: dict[BundleKey, list[str]] = {}
-        """Names of the subscriptions for which brokers have stored a bundle."""
+        """The names of the subscriptions for which brokers have stored a bundle, by the key of the bundle."""
         self._unsent: set[tuple[str, Instant]] = set()
         self._counts: Counter[str] = Counter()
 
@@ -186,7 +186,7 @@ class CbpsNodes(ProtocolNodes):
                 self._counts["conditions unknown"] += 1
 
     def _cause(self, frame: Frame) -> str:
-        """Account for a frame that leaves a node; return its cause."""
+        """Record a frame that leaves a node; return the cause to which its energy is charged."""
         charge = self._context.account.charge
         if isinstance(frame, ConnectionHello):
             return charge([sub.name for sub in self._context.subscriptions], "Hello", "connection")

@@ -53,7 +53,7 @@ class ConnectionSegment(NamedTuple):
 
 
 class ConnectionAck(NamedTuple):
-    """Acknowledges a segment."""
+    """Acknowledges the segment with the same number in the sender's present session."""
 
     session: Instant
     peer_session: Instant
@@ -72,7 +72,7 @@ def bytes_of(frame: Frame) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """Parameters of a connection."""
+    """The parameters of a connection between motes."""
 
     rto: Duration
     """The time in µs without acknowledgement after which a segment is sent again. It doubles with
@@ -157,7 +157,7 @@ class End:
             yield Send(self.peer, ConnectionHello(self.session, self.peer_session, True))
 
     def _on_current_session(self, now: Instant, frame: Frame) -> Iterator[Effect | Input]:
-        """Handle a frame of the present session of both ends."""
+        """Handle a frame that belongs to the present session of both ends."""
         assert self.peer_session is not None
         if not self.up:
             self.up, self.tries = True, 0

@@ -49,7 +49,7 @@ def convert(document: Document, kind: type[T]) -> T:
 
 
 def value(kind: Any, given: Any) -> Any:
-    """Convert a value of the document to a type."""
+    """Convert a value of the document to a type; raise a `ScenarioError` if it does not fit."""
     if is_dataclass(kind):
         return _dataclass(kind, given)
     if (quantity := quantity_in(kind)) is not None:

@@ -211,9 +211,9 @@ class DdsNodes(ProtocolNodes):
         self._sinks = Sinks(context.definition, here, context.account)
         self._readers = {(w.node, name): w for w in context.subscriptions for name in self._interests(w)}
         self._names: dict[tuple[TopicId, str | None], tuple[str, ...]] = {}
-        """Names of the subscriptions that messages serve, by topic and condition."""
+        """The names of the subscriptions that messages serve, by topic and condition."""
         self._counts_of_lost: Counter[str] = Counter()
-        """Counts of nodes that are down."""
+        """The middleware's counts on nodes that went down."""
         self.accepted: dict[Sample, SampleName] = {}
         self._refused: set[Sample] = set()
         self._given_up: set[SampleName] = set()
@@ -222,7 +222,7 @@ class DdsNodes(ProtocolNodes):
         """Samples in the ring, or waiting for a slot, at nodes that died."""
         self._subscribed: dict[tuple[NodeId, str], Instant] = {}
         self._registered: dict[tuple[NodeId, str], dict[NodeId, Instant]] = {}
-        """By subscriber and topic: the time at which each node registered the subscription."""
+        """For each subscriber and topic, the time at which each node registered the subscription."""
         self._rebroadcasts = 0
         self._repeated = 0
 
@@ -297,7 +297,7 @@ class DdsNodes(ProtocolNodes):
     # The account.
 
     def _cause(self, message: DdsMessage) -> str:
-        """Account for a message that leaves a node; return its cause."""
+        """Record a message that leaves a node; return the cause to which its energy is charged."""
         about = _about(message)
         if (names := self._names.get(about)) is None:
             names = self._names[about] = self._subscription_names(*about)
@@ -421,7 +421,7 @@ class DdsNodes(ProtocolNodes):
         return max(bytes_by_node, key=lambda each: sum(each.values()), default={})
 
     def total_counts(self) -> Counter[str]:
-        """Counts of the middleware, summed over all nodes."""
+        """Return the counts of the middleware, summed over all nodes."""
         return sum((host.state.counted for host in self.hosts.values()), self._counts_of_lost)
 
     def _discovery(self) -> list[Duration | None]:

@@ -37,15 +37,15 @@ class FieldNetwork:
         self.field = field
         self.now: Instant = 0
         self.messages: Counter[str] = Counter()
-        """Messages sent, by kind."""
+        """The number of messages sent, by kind."""
         self.hops: Counter[str] = Counter()
-        """Transmissions, by kind."""
+        """The number of transmissions, by kind of message."""
         self.transmitted: Counter[NodeId] = Counter()
         """Transmissions by node, where machines peek."""
         self.delivered: list[tuple[Instant, NodeId, Any]] = []
-        """Deliveries of the machines to their users."""
+        """The machines' deliveries to their users, each with its time and node."""
         self.on_delivery: Callable[[NodeId, Any], None] | None = None
-        """Called at each delivery."""
+        """A function to call at each delivery; ``None`` for no call."""
         self.hosts: dict[NodeId, Host] = {}
         self._machine = machine
         self._chance = None if seed is None else random.Random(seed)

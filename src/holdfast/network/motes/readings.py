@@ -181,7 +181,7 @@ class Recorded:
     map: Mapping[str, str] = field(default_factory=dict)
     """The file's column for each attribute whose column has another name."""
     time_unit: TimeUnit | None = None
-    """The unit of times that are numbers; ``None`` to detect it."""
+    """The unit of times that are numbers; ``None`` if the file has none."""
 
 
 Tape = Sequence[Event]

@@ -45,7 +45,7 @@ Sweeper = Callable[[Callable[[RunTask], RunOutcome], Sequence[RunTask]], Iterabl
 
 @dataclass(frozen=True)
 class StudyResults:
-    """All runs of a study, in the order of its tasks."""
+    """The outcomes of all runs of a study, in the order of its tasks."""
 
     study: Study
     tasks: Sequence[RunTask]
@@ -82,7 +82,7 @@ def _estimates(rows: list[Row]) -> dict[str, Estimate]:
 
 
 def collect(study: Study, sweeper: Sweeper) -> StudyResults:
-    """Make all runs of a study."""
+    """Make all runs of a study with a sweeper, and return their results."""
     todo = tasks(study)
     return StudyResults(study, todo, list(sweeper(perform, todo)))
 

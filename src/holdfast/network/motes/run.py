@@ -222,7 +222,7 @@ class SimulationRun:
         self.family.publish(node, event)
 
     def _sample(self, node: Node) -> None:
-        """Account for the processor's work to read a sensor."""
+        """Charge the processor's work to read a sensor to its energy."""
         if length := self.case.scenario.energy.sampling:
             node.energy.mcu.work(node.clock.now, length, "sampling")
 

@@ -1,4 +1,4 @@
-"""Brokers on TCP."""
+"""The broker of the content-based family on TCP, with workers for shipped code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishers and subscribers on TCP."""
+"""Publishers and subscribers on TCP: the connection of a client, and the advertisements of a publisher."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class LoopClock:
 
     @property
     def now(self) -> Instant:
-        """The current time."""
+        """The current time in µs since 1970-01-01 UTC."""
         return time.monotonic_ns() // 1_000 + self._offset
 
     def at(self, when: Instant, action: Callable[[Any], None], argument: Any) -> asyncio.TimerHandle:
@@ -31,5 +31,5 @@ class LoopClock:
 
     @staticmethod
     def cancel(timer: asyncio.TimerHandle) -> None:
-        """Cancel a timer."""
+        """Cancel a timer that `at` has returned."""
         timer.cancel()

@@ -37,7 +37,7 @@ BEAT = "points/beat"
 
 
 class Alive(msgspec.Struct, frozen=True, array_like=True, tag="alive"):
-    """A sign of life."""
+    """A sign of life, which nodes send to all peers periodically."""
 
 
 @dataclass(slots=True)

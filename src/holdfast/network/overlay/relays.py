@@ -200,7 +200,7 @@ class _RelayStep:
     # --- datagrams ---
 
     def on_datagram(self, sender: Peer, given: Wire) -> None:
-        """Handle a datagram."""
+        """Handle a datagram of a neighbour: deliver it, forward it, or both."""
         match given:
             case NeighbourDatagram(message):
                 self.receive_raw(message)

@@ -32,7 +32,7 @@ def requests_of(app: App) -> dict[str, Submit]:
 
 
 def _request(name: str, app: App, folder: Path) -> Submit:
-    """Return the request for one subscription."""
+    """Return the request for one subscription, which the client evaluates if it reads a file."""
     if not any(map(reads_file, app.statements)):
         return watch(name, show(app))
     checked = check(app, folder)

@@ -94,7 +94,7 @@ class TcpHost:
     # --- life ---
 
     def start(self) -> None:
-        """Start the machine."""
+        """Start the machine and its heartbeats. Call this once, before `listen` or `call`."""
         self._run_background(self._beat())
         self._host.tell(Started, secrets.randbits(63))
 
@@ -196,7 +196,7 @@ class TcpHost:
             self.failed.set_exception(error)
 
     async def _beat(self) -> None:
-        """Ping silent peers, and drop those that do not answer."""
+        """Ping silent peers periodically, and drop the peers that do not answer."""
         while True:
             await asyncio.sleep(self.limits.heartbeat / SECOND)
             for link in [link for link in self.links.values() if link.sends_heartbeats]:
@@ -238,7 +238,7 @@ class TcpHost:
         self._host.tell(Joined, link.peer, link.role)
 
     def on_message(self, link: Link, message: Any) -> None:
-        """Pass a message to the machine."""
+        """Pass a received message to the machine, with its arrival time."""
         self.counters["received"] += 1
         self._host.tell(Received, link.peer, self.stamp(message, link.arrival_time))
 
@@ -264,7 +264,7 @@ class TcpHost:
         self._host.tell(Undelivered, link.peer, message)
 
     def on_ended(self, link: Link, ending: LinkEnding) -> None:
-        """Handle the end of a connection."""
+        """Handle the end of a connection: count its unsent messages and inform the machine."""
         self._strangers.pop(link, None)
         self.counters["dropped"] += len(link.outbox)
         self.counters["faults"] += ending.fault

@@ -26,7 +26,7 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class DatagramFaults:
-    """Simulated faults of sent datagrams, in addition to those of the network."""
+    """Simulated faults of sent datagrams, in addition to the faults of the real network."""
 
     loss: float = 0.0
     """The share of datagrams that are not sent."""
@@ -61,7 +61,7 @@ class UdpHost(asyncio.DatagramProtocol):
     deliver: Callable[[Any], None]
     faults: DatagramFaults = NO_FAULTS
     counted: Counter[str] = field(default_factory=Counter, init=False)
-    """Counters of datagrams: sent, lost on purpose, received, not understood."""
+    """The counters of datagrams, such as sent, received, and lost by simulated faults."""
 
     def __post_init__(self, wire: Any) -> None:
         self._random = Random(self.faults.seed)

@@ -55,7 +55,7 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Power in mW for each state of radio and processor."""
+    """The power in mW for each state of radio and processor, by the index of the state."""
 
     radio: tuple[float, ...]
     mcu: tuple[float, ...]

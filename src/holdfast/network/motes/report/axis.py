@@ -1,4 +1,4 @@
-"""The axis of a sweep's figure."""
+"""The axis of a sweep's figure: which parameter it shows, and where the points lie on it."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def tidy(panel: Axes, title: str) -> None:
 
 
 def legend_above(figure: Figure, panel: Axes) -> None:
-    """Add one legend for all panels."""
+    """Add one legend above all panels of a figure, from the labels of one panel."""
     shown = panel.get_legend_handles_labels()
     figure.legend(*shown, loc="outside upper left", ncols=3, frameon=False, fontsize=9)
 

@@ -26,7 +26,7 @@ SMALLEST_FRAME = 1 << 10
 
 
 def read_token(path: Path) -> bytes:
-    """Read the token in a file, without surrounding blanks."""
+    """Read the token from a file, without surrounding blanks; raise an error if it is too short."""
     try:
         token = path.read_bytes().strip()
     except OSError as error:
@@ -72,7 +72,7 @@ class Caller:
     takes: int = 0
 
     def opening(self) -> list[Control]:
-        """Return the first messages."""
+        """Return the messages with which the caller begins the handshake."""
         return [HelloControl(self.name, self.role, self.nonce, self.instance, self.max_frame)]
 
     def receive(self, control: Control) -> list[Control]:

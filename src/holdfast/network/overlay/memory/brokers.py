@@ -39,12 +39,12 @@ class Overlay(QueueNetwork):
         self._roles: dict[str, str] = {}
 
     def broker(self, name: str, *, to: Iterable[str] = (), machine: CbpsBroker | None = None) -> Host:
-        """Start a broker and connect it to others."""
+        """Start a broker, connect it to other brokers, and return its host."""
         self._roles[name] = "broker"
         return self.start(name, machine or CbpsBroker(self._conditions, name=name), to, seed=len(self._roles))
 
     def client(self, name: str, to: str | None = None, *, machine: CbpsClient | None = None) -> Host:
-        """Start a client and connect it to a broker."""
+        """Start a client, connect it to a broker if one is named, and return its host."""
         self._roles[name] = "client"
         return self.start(name, machine or CbpsClient(name, self._conditions), () if to is None else (to,))
 

@@ -104,7 +104,7 @@ class FsfNetwork(QueueNetwork):
     # --- requests ---
 
     def advertise(self, node: str, sensor: str, attribute: str, at: Point | None = None) -> None:
-        """Add a sensor at a node."""
+        """Add a sensor at a node; raise a `UsageError` if its name is in use."""
         if sensor in self._sensors:
             raise UsageError(f"there is a sensor '{sensor}' at '{self._sensors[sensor][0]}' already")
         advertisement = FsfAdvertise(sensor, attribute, at)
@@ -138,7 +138,7 @@ class FsfNetwork(QueueNetwork):
         self._ask(self._homes.pop(name), FsfCancel(name))
 
     def publish(self, node: str, event: FsfEvent) -> None:
-        """Publish an event of a node's sensor."""
+        """Publish an event of a node's sensor, and deliver all messages that it causes."""
         self._check(event, node)
         self.now = max(self.now, event.time)
         self._ask(node, FsfReadings((event,)))

@@ -57,13 +57,13 @@ class QueueNetwork:
         return host
 
     def node(self, name: str) -> Host:
-        """Return the host with a name."""
+        """Return the host with a name; raise a `UsageError` if there is none."""
         if name not in self.nodes:
             raise UsageError(f"there is no node '{name}'. {did_you_mean(name, self.nodes) or ''}")
         return self.nodes[name]
 
     def connect(self, a: str, b: str) -> None:
-        """Connect two nodes."""
+        """Connect two nodes and inform their machines."""
         for name in (a, b):
             self.node(name)
         if b in self._links[a]:
@@ -145,7 +145,7 @@ class QueueNetwork:
         self.now = until
 
     def take(self, name: str) -> list[Any]:
-        """Return the deliveries of a node since the last call."""
+        """Return and remove the deliveries of a node since the last call."""
         self.node(name)
         taken, self._inboxes[name] = self._inboxes[name], []
         return taken
@@ -165,7 +165,7 @@ class QueueNetwork:
         self.nodes[name].tell(kind, *about)
 
     def _put(self, link: Link, kind: Kind, *about: Any) -> None:
-        """Queue an input behind those of the same link."""
+        """Queue an input behind the waiting inputs of the link."""
         self._lines[link].append((kind, about))
         self._link_order.append(link)
 

@@ -164,7 +164,7 @@ class WorkerPool:
         return {"fault": self._exit_reason(await process.wait())}
 
     def _exit_reason(self, status: int) -> str:
-        """Return why a process ended."""
+        """Return the reason why a process ended, from its exit status."""
         if status == -signal.SIGXCPU:
             return f"a call computed for more than {self._bounds.cpu} s"
         if status in (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS):

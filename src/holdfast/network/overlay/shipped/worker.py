@@ -30,7 +30,7 @@ def apart(a: list[float], b: list[float]) -> float:
 
 
 class Program:
-    """Loaded code, and the states of its agents."""
+    """The loaded code of one active subscription, with the states of its agents."""
 
     def __init__(self, text: str) -> None:
         import starlark

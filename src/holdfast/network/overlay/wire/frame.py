@@ -19,7 +19,7 @@ HEADER = 4
 
 
 def to_frame(body: bytes) -> bytes:
-    """Return a message as a frame."""
+    """Return an encoded message as a frame: its length, then its bytes."""
     return len(body).to_bytes(HEADER) + body
 
 

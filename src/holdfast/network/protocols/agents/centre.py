@@ -46,7 +46,7 @@ class GroupRing(msgspec.Struct, frozen=True, tag="Room"):
 
 @dataclass
 class GroupMember(MediatedAgent):
-    """The agent of one member of a group."""
+    """The agent of one member of a group, which reports when the member leaves its ring."""
 
     name: str
     mediator: str

@@ -54,7 +54,7 @@ class HostedAgent:
     """Messages of other agents that cannot be answered yet."""
     is_leading: bool = False
     succeeds_lost: bool = False
-    """Whether it leads because another instance was lost with its knowledge."""
+    """Whether this instance leads because the former leader was lost with its knowledge."""
     is_shared: bool = False
     """Whether other brokers may run an instance, so that the instances must know each other."""
     siblings: set[str] = field(default_factory=set)

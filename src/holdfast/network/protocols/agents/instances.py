@@ -122,7 +122,7 @@ class InstanceLeading(AgentMessaging):
         return hosted.in_doubt or self.state.routing.in_force[key].bundle.active[i].again
 
     def _claim(self, hosted: HostedAgent) -> None:
-        """Raise the claim of this instance above all others."""
+        """Raise the claim of this instance above all other claims, and inform its siblings."""
         hosted.claims[hosted.name] = 1 + max(hosted.claims.values(), default=0)
         for sibling in sorted(hosted.siblings):
             self._send_to_sibling(hosted, sibling, LeadClaim(hosted.claim))
@@ -230,7 +230,7 @@ class InstanceLeading(AgentMessaging):
     # --- messages between instances ---
 
     def on_sibling_message(self, hosted: HostedAgent, sender: str, word: SiblingMessage) -> None:
-        """Handle a message of another instance."""
+        """Handle a message of another instance of the same agent."""
         before = hosted.leader
         match word:
             case RelayedReading(reading):
@@ -271,5 +271,5 @@ class InstanceLeading(AgentMessaging):
             self.call_agent(hosted, agent.on_reading, hosted.latest)
 
     def _send_to_sibling(self, hosted: HostedAgent, sibling: str, word: SiblingMessage) -> None:
-        """Send a message to another instance."""
+        """Send a message to another instance of the same agent."""
         self.request(hosted, self.message_to(INSTANCE, sibling, word))

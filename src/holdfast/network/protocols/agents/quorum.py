@@ -98,7 +98,7 @@ class QuorumMember(Agent):
     sent_sides: Sides | None = None
     reports_all: bool = False
     is_apart: bool = False
-    """Whether the chair cannot be reached."""
+    """Whether the chair cannot be reached at present."""
     accepts: ClassVar[tuple[type, ...]] = (PairPosition, PositionRequest, CloseWatch)
 
     def __post_init__(self) -> None:
@@ -133,7 +133,7 @@ class QuorumMember(Agent):
         return [SendToAgent(self.chair, GroupPosition(self.current, round))]
 
     def _leave_messages(self) -> AgentOutputs:
-        """Return the messages to all participants with whom this member has left the common room."""
+        """Return the messages to all participants whose common room this member has left."""
         return [message for item in self.pairs.items() for message in self._leave_message(*item)]
 
     def _leave_message(self, other: str, pair: PairDistance) -> AgentOutputs:

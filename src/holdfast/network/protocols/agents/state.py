@@ -1,4 +1,4 @@
-"""The state of a broker with agents."""
+"""The state of a broker with agents, and the indexes by which it finds them."""
 
 from __future__ import annotations
 

@@ -329,7 +329,7 @@ class RemoteCondition:
 
 @dataclass(slots=True)
 class CbpsClientState:
-    """The state of a client."""
+    """The state of a client: its bundles, its conditions, and its connection."""
 
     broker: Peer | None = None
     sequence: int = 0
@@ -414,7 +414,7 @@ class CbpsClient:
 
 
 class _ClientStep:
-    """Handles one input of a client."""
+    """Handles one input of a client and collects the effects."""
 
     def __init__(self, client: CbpsClient, state: CbpsClientState, now: Instant) -> None:
         self.client, self.state, self.now = client, state, now
@@ -501,7 +501,7 @@ class _ClientStep:
     # --- requests of the user ---
 
     def on_request(self, request: Any) -> None:
-        """Handle a request of the user."""
+        """Dispatch a request of the user to its handler."""
         state = self.state
         match request:
             case Submit():
@@ -630,7 +630,7 @@ class _ClientStep:
     # --- messages of the broker ---
 
     def on_message(self, message: CbpsMessage) -> None:
-        """Handle a message of the broker."""
+        """Dispatch a message of the broker to its handler."""
         state = self.state
         match message:
             case Bundle():

@@ -97,11 +97,11 @@ class ItemTable:
         return self._covered[key][0] if key in self._covered else None
 
     def active(self) -> Iterator[Item]:
-        """Iterate over the items that no other covers."""
+        """Iterate over the items that no other item covers."""
         return iter(self._active.values())
 
     def items(self) -> Iterator[Item]:
-        """Iterate over all items."""
+        """Iterate over all items: first the active ones, then the covered ones."""
         yield from self._active.values()
         yield from (item for item, _ in self._covered.values())
 

@@ -172,7 +172,7 @@ class HostedWatch(ConditionWatch):
         return self.where in ("below", "asked for")
 
     def on_forwarded(self, _view: Event, _emitter: Emitter) -> None:
-        """Do nothing: the event was processed or recorded when it arrived."""
+        """Do nothing, because the event was processed or recorded when it arrived."""
 
     def _record(self, event: Event, emitter: Emitter) -> None:
         """Record an event that arrives before the state."""

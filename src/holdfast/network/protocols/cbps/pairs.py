@@ -23,7 +23,7 @@ from .condition import CorrectionProgress
 from .content import Content
 
 Pair = tuple[str, str | None]
-"""A condition and a scope."""
+"""The name of a condition, and the key of a scope or ``None``."""
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from .topic import TopicId
 
 
 class ReceiverStep(SubscriberStep):
-    """Handles the receiver's side: counts samples and requests levels."""
+    """Handles inputs of a receiver: it counts samples and requests levels."""
 
     def assure(self, asked: AssureRequest) -> None:
         """Set the level of a topic, initially or while samples arrive. [D55, D61]"""
@@ -137,7 +137,7 @@ class ReceiverStep(SubscriberStep):
 
 
 class OriginatorStep(PublisherStep):
-    """Handles the publisher's side: sends at the level that receivers request."""
+    """Handles inputs of a publisher, which sends at the level that receivers request."""
 
     def on_level_request(self, sender: Peer, asked: LevelRequest) -> None:
         """Handle the request for a level. At 100 %, inform the receiver of the first sample that it

@@ -202,7 +202,7 @@ class SentHistory:
 
     @property
     def timer(self) -> str:
-        """The name of its timer."""
+        """The name of the timer for heartbeats of the topic."""
         return f"heartbeat/{self.stream.topic}"
 
     def add_receiver(self, receiver: Peer, last: int) -> None:

@@ -54,7 +54,7 @@ class EnergyCluster:
 
 @dataclass(slots=True)
 class IncomingTransfer:
-    """A hand-over to this node."""
+    """A hand-over to this node, with the entries that have arrived."""
 
     term: int
     registry: SubscriptionTable

@@ -141,7 +141,7 @@ class AdaptiveSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class DdsDeployment:
-    """Topics, nodes and parameters that all nodes know."""
+    """The topics, nodes and parameters that are common to all nodes."""
 
     topics: TopicSet
     table: tuple[Peer, ...]

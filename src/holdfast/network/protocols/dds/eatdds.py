@@ -138,7 +138,7 @@ class RotationStep(DdsStep):
             self.set_timer(f"lonely/{topic}", (SIGNS + 1) * self.deployment.rotation.sign)
 
     def on_rotation_timer(self, kind: str, topic: TopicId) -> None:
-        """Handle a timer of the rotation."""
+        """Dispatch a timer of the rotation of roles, for a topic."""
         state = self.state
         match kind:
             case "handover":
@@ -159,7 +159,7 @@ class RotationStep(DdsStep):
                 self._call_subscribers(topic)
 
     def _start_timer(self, kind: str, topic: TopicId) -> None:
-        """Set a timer of the rotation."""
+        """Set a timer of the rotation of roles, with the delay of its kind."""
         terms = self.deployment.rotation
         overdue = terms.round * 3 // 2
         delays = {"round": terms.round, "overdue": overdue, "sign": terms.sign, "fresh": SECOND}

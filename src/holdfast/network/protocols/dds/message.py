@@ -154,7 +154,7 @@ class Role(msgspec.Struct, frozen=True, array_like=True, tag="role"):
     fresh: bool = False
     """Whether the RN has no subscribers yet, so that they must subscribe again."""
     readers: tuple[Peer, ...] = ()
-    """For possible successors: the subscribers in its table."""
+    """The subscribers in the RN's table, sent to possible successors."""
 
 
 class NewRound(msgspec.Struct, frozen=True, array_like=True, tag="round"):

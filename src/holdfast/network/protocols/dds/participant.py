@@ -50,7 +50,7 @@ class _Step(ReceiverStep, OriginatorStep, BrokerStep):
     """Handles one input of a node in all its roles."""
 
     def on_input(self, given: Input) -> None:
-        """Dispatch an input."""
+        """Dispatch an input to the role that handles it."""
         match given:
             case Started(now, seed):
                 self.state.session = now

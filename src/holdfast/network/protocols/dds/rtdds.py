@@ -44,7 +44,7 @@ class ReliableWriter:
 
     @property
     def timer(self) -> str:
-        """The name of its timer."""
+        """The name of the retransmission timer of the writer."""
         return f"rto/{self.stream.topic}/{self.stream.condition}"
 
     def has_room(self, reliable: bool, terms: ReliableSettings) -> bool:

@@ -1,4 +1,4 @@
-"""The state of a node of the DDS family."""
+"""The state of a node of the DDS family: one class with the data of all its roles."""
 
 from __future__ import annotations
 

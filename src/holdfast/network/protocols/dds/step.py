@@ -20,7 +20,7 @@ from .state import DdsState
 
 
 class DdsStep:
-    """Handles one input of a node."""
+    """Handles one input of a node and collects the effects."""
 
     def __init__(self, deployment: DdsDeployment, me: Peer, state: DdsState, now: Instant) -> None:
         self.deployment, self.me, self.state, self.now = deployment, me, state, now

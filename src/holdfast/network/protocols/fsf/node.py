@@ -142,7 +142,7 @@ class _FsfStep:
     # --- advertisements [J3] ---
 
     def on_joined(self, peer: Peer) -> None:
-        """Handle a new neighbour."""
+        """Handle a new neighbour: send it all known advertisements."""
         self.state.peers[peer] = ForwardedOperators()
         for known in self.state.sources:
             self.send(peer, known, "advertisement")
@@ -182,7 +182,7 @@ class _FsfStep:
     # --- subscriptions [J6, J7, J9] ---
 
     def on_want(self, operator: FsfOperator, pending: bool) -> None:
-        """Handle a user's subscription."""
+        """Handle a user's subscription: accept it, refuse it, or let it wait for sources."""
         missing = self._filters_without_source(operator)
         if missing and not pending:
             self.deliver(SubscriptionRefused(operator.name, missing))

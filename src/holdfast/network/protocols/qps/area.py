@@ -31,7 +31,7 @@ _CACHE_SIZE = 1 << 14
 
 
 def box(low: Point, high: Point) -> Area:
-    """Return a rectangle as an area."""
+    """Return the rectangle between two corners as an area."""
     return of(Rectangle(low, high))
 
 

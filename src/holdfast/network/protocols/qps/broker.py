@@ -69,7 +69,7 @@ class BrokerStep(ClientStep, RoleStep):
         return is_fixed or (given.topic, given.to) in self.state.logical
 
     def on_input(self, given: Input) -> None:
-        """Dispatch an input."""
+        """Dispatch an input to the role that handles it."""
         match given:
             case Started(_, seed):
                 self.state.chance = Random(seed)
@@ -96,7 +96,7 @@ class BrokerStep(ClientStep, RoleStep):
             FOR_NODE[type(given)](self, given)
 
     def _on_timer(self, kind: str, about: str) -> None:
-        """Dispatch a timer."""
+        """Dispatch a timer by its kind."""
         match kind:
             case "attendance":
                 self.remove_absent()

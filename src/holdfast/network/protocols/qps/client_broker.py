@@ -196,7 +196,7 @@ class ClientStep(QpsStep):
         self._end_unwanted(asked.topic)
 
     def _end_unwanted(self, topic: str) -> None:
-        """End the requested parts that no client wants any more."""
+        """End the requested parts that no client of this node wants."""
         hosted = self.state.topics[topic]
         wanted, version = hosted.subscribed_area, self.version()
         for sent in hosted.requests:

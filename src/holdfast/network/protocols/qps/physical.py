@@ -156,7 +156,7 @@ class _PhysicalStep(RoleSuccession):
         self.direct(chosen, message, left=left.left)
 
     def on_own_message(self, message: NodeMessage) -> None:
-        """Handle a message for this node."""
+        """Dispatch a message that is addressed to this node."""
         match message:
             case RoleVacant():
                 self.direct(message.at, RoleOffer(*message.role, self.at))

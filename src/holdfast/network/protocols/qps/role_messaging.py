@@ -100,7 +100,7 @@ class PhysicalState:
 
 
 class RoleMessaging:
-    """Handles one input of a physical node."""
+    """Base class that handles one input of a physical node, with helpers to reach the holders of roles."""
 
     def __init__(self, broker: QpsBroker, state: PhysicalState, now: Instant) -> None:
         self.broker, self.state, self.now = broker, state, now

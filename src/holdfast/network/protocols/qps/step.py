@@ -24,7 +24,7 @@ Request = TypeVar("Request", bound=AreaRequest)
 
 
 class QpsStep:
-    """Handles one input of a node and collects the effects."""
+    """Base class that handles one input of a node and collects the effects."""
 
     def __init__(self, deployment: QpsDeployment, at: At, state: QpsState, now: Instant) -> None:
         self.deployment, self.at, self.state, self.now = deployment, at, state, now

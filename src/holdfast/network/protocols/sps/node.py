@@ -176,7 +176,7 @@ class SpsNode:
 
 
 class _SpsStep:
-    """Handles one input of a node."""
+    """Handles one input of a node and collects the effects."""
 
     def __init__(self, node: SpsNode, state: SpsState, now: Instant) -> None:
         self.node, self.manager, self.state, self.now = node, node.manager, state, now

@@ -204,7 +204,7 @@ class ProxyNode:
 
 
 class _ProxyStep:
-    """Handles one input of a node."""
+    """Handles one input of a node with proxies, and collects the effects."""
 
     def __init__(self, node: ProxyNode, state: ProxyState, now: Instant) -> None:
         self.node, self.state, self.now = node, state, now

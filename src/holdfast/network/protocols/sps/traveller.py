@@ -51,9 +51,9 @@ class Ticket(msgspec.Struct, frozen=True, array_like=True):
     """The data that a subscriber presents to every node that it meets."""
 
     client: str
-    """Its name, unique in the network."""
+    """The name of the subscriber, unique in the network."""
     proxy: At
-    """The point whose nearest node is its proxy."""
+    """A point; the node nearest to it is the subscriber's proxy."""
     wishes: tuple[TravellerWish, ...] = ()
     components: tuple[str, ...] = ()
     """The names of the components that its proxy hosts."""

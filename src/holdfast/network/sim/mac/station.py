@@ -104,10 +104,10 @@ class Station:
         self._on_overheard: FrameHandler | None = None
         self._up = True
         self._free: Instant = 0
-        """When the processor finishes its queued work."""
+        """The simulated time at which the processor finishes its queued work."""
         self.unit: Duration = self.spec.turnaround + self.spec.sensing
         self.patience: Duration = self.unit + self.spec.turnaround + self.spec.airtime(ACK_BYTES)
-        """How long to wait for an acknowledgement (macAckWaitDuration)."""
+        """The time in µs to wait for an acknowledgement (macAckWaitDuration)."""
 
     # Interface for the layer above.
 

@@ -33,7 +33,7 @@ class FirstArrival(msgspec.Struct, frozen=True):
 
 
 class MessageRecord(msgspec.Struct):
-    """The record of one message, from sending to arrivals."""
+    """The record of one message: its origin, its destination, and the arrivals of its copies."""
 
     origin: NodeId
     destination: Destination

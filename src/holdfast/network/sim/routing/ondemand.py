@@ -95,7 +95,7 @@ class UnconfirmedMessage:
 
 @dataclass(slots=True)
 class OnDemandState:
-    """A node's routes and searches."""
+    """The state of a node: its routes, its searches, and unconfirmed messages."""
 
     node: NodeId
     random: Random = field(default_factory=Random)

@@ -86,7 +86,7 @@ class TreeState:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A routing tree for each sink."""
+    """Routing along a tree to each sink."""
 
     sinks: tuple[NodeId, ...]
     metric: Literal["etx", "hops"] = "etx"

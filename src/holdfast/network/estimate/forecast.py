@@ -214,6 +214,7 @@ class _MessageCosts:
         self._trips: dict[tuple[NodePath, int, bool, tuple[int, ...]], Trip] = {}
 
     def trip(self, sent: SentMessage) -> Trip:
+        """Return the trip of a message, computed once for equal messages."""
         key = sent.path, sent.size, sent.flood, sent.more
         if key not in self._trips:
             routes = self._routes

@@ -118,6 +118,7 @@ def span(events: Sequence[Event]) -> Duration:
 def _kinds(
     events: Sequence[Event], definition: ScenarioDefinition, names: Sequence[str]
 ) -> list[ReadingKind]:
+    """Return the kind of each event: its source, its topic, and its effect on each subscription."""
     served = definition.operators()
     turns = {}
     for name in names:

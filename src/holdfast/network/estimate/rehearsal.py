@@ -214,6 +214,7 @@ class Carrier:
         (self.peekers if peek else self.receivers).setdefault(type, []).append(callback)
 
     def send(self, destination: Destination, type: str, message: Any, size: int, cause: str = "") -> None:
+        """Send a message and deliver it to the handlers of its receivers, without frames."""
         self.number += 1
         datagram = Datagram(self.node.id, self.number, destination, type, message, size, cause)
         if destination == self.node.id:

@@ -91,6 +91,9 @@ class Routes:
         return Trip(joules, frames, 1.0, sum(hop.seconds for hop in hops[:1]), airtime)
 
     def _hop(self, path: NodePath, place: int, size: int) -> Hop:
+        """Return the cost of the hop at index ``place`` of a path, with the headers and resends of the
+        protocol.
+        """
         a, b, access = path[place], path[place + 1], self.model.access
         match self.machine:
             case Static():
@@ -164,6 +167,7 @@ Steps = Callable[[NodeId, Destination], NodePath]
 
 
 def _steps(model: RadioModel, machine: RoutingMachine) -> Steps:
+    """Return the function that computes the paths of a routing protocol."""
     match machine:
         case IdGrid() | Static():
             return _by_rules(machine.columns)

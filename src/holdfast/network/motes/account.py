@@ -180,6 +180,7 @@ class RunAccount:
         return [self._row(name, fate, millijoules) for name in names]
 
     def _row(self, name: str, fate: Fate, millijoules: Mapping[str, float]) -> Row:
+        """Return the row of measures for the subscriptions with a name."""
         own = {sub: expected for sub, expected in self.expected.items() if sub.name == name}
         due = [(sub, delivery) for sub, delivery in self._due() if sub in own]
         delays = sorted(delay for _, delivery in due if (delay := delivery.delay_ms) is not None)

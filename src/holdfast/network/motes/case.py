@@ -149,6 +149,7 @@ def plan_run(case: SimulationCase, seed: int) -> RunPlan:
 
 
 def _setup(case: SimulationCase, topology: Topology, seed: int) -> Setup:
+    """Return the settings of the simulated network for one seed."""
     scenario, energy = case.scenario, case.scenario.energy
     with at("energy", "mains"):
         mains = find_nodes(topology, energy.mains)
@@ -167,6 +168,7 @@ def _setup(case: SimulationCase, topology: Topology, seed: int) -> Setup:
 
 
 def _propagation(scenario: Scenario, topology: Topology) -> propagation.Propagation:
+    """Return the propagation model; raise a `ScenarioError` if the links do not fit the topology."""
     if not isinstance(scenario.links, AsMeasured):
         if not topology.located:
             hint = "Take links of kind measured, or give nodes a file with x,y."
@@ -190,6 +192,7 @@ def _radio(scenario: Scenario) -> Radio:
 def _sources(
     case: SimulationCase, topology: Topology, listening: Sequence[NodeId], seed: int
 ) -> list[SourceNodes]:
+    """Return the nodes of each publisher of the scenario."""
     found: list[SourceNodes] = []
     for i, publisher in enumerate(case.scenario.publishers):
         with at("publishers", i, "from"):
@@ -221,6 +224,7 @@ def _name_sources(case: SimulationCase, topology: Topology, sources: Sequence[So
 
 
 def _subscriptions(case: SimulationCase, topology: Topology) -> list[NodeSubscription]:
+    """Return the subscriptions of all subscribers of the scenario."""
     found: list[NodeSubscription] = []
     for i, subscriber in enumerate(case.scenario.subscribers):
         with at("subscribers", i):

@@ -209,6 +209,7 @@ class CbpsNodes(ProtocolNodes):
         return [sub.name for sub in self._context.subscriptions]
 
     def _names_in_bundle(self, bundle: Bundle) -> Iterator[str]:
+        """Yield the names of the subscriptions that a bundle serves."""
         for notification in bundle.notifications:
             yield from self._context.about(str(notification.content["topic"]))
         for advertisement in bundle.advertisements:
@@ -273,6 +274,7 @@ def _plan_connections(
 def _explicit_links(
     links: Iterable[tuple[NodeName, NodeName]], topology: Topology, brokers: list[NodeId]
 ) -> list[Pair]:
+    """Return the connections in the settings; raise a `ScenarioError` unless they form a tree of brokers."""
     pairs = []
     with at("links"):
         for i, pair in enumerate(links):

@@ -100,6 +100,7 @@ def _key_of(name: str, kind: Any) -> str:
 
 
 def _dataclass(part: Any, given: Any) -> Any:
+    """Convert a mapping to a dataclass; raise a `ScenarioError` for unknown and missing keys."""
     known = keys(part)
     every = ["kind", *known] if hasattr(part, "kind") else list(known)
     for key in _expect("dict", given):
@@ -131,6 +132,7 @@ def kinds(several: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _one_of(several: tuple[Any, ...], given: Any) -> Any:
+    """Convert a value to one of several types; the ``kind`` selects among classes."""
     if given is None and NoneType in several:
         return None
     parts = [option for option in several if is_dataclass(option)]

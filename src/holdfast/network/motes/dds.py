@@ -165,6 +165,7 @@ def _mote_conditions(context: RunContext) -> dict[str, StateCondition]:
 def _topic(
     id: TopicId, topic: model.Topic, level: str | float, conditions: Mapping[str, StateCondition]
 ) -> DdsTopic:
+    """Return the DDS topic for a topic of the definition, with its level and its conditions."""
     numbers = [each.name for each in topic.attributes if each.kind in ("float", "int")]
     reading = "value" if "value" in numbers or not numbers else numbers[0]
     known = LEVELS.get(level)
@@ -462,6 +463,7 @@ def _held_samples(node: NodeId, state: DdsState) -> tuple[list[SampleName], list
 
 
 def _memory(state: DdsState, deployment: DdsDeployment) -> dict[str, int]:
+    """Return the memory of a node's state in bytes, by part."""
     known = deployment.topics.by_id
     reliable = [s for s in state.writers if s.condition != PLAIN or known[s.topic].level != BEST_EFFORT]
     tables = [*state.subscribers.values(), *(each.registry for each in state.rendezvous.values())]

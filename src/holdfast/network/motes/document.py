@@ -99,6 +99,8 @@ def parse(text: str, file: str = "scenario") -> Document:
 
 
 class _DocumentReader:
+    """Reads the nodes of a YAML document, and collects the positions of values and keys."""
+
     def __init__(self, text: str, file: str) -> None:
         self._text, self._file = text, file
         self._scalars = yaml.SafeLoader("")
@@ -121,6 +123,9 @@ class _DocumentReader:
                 return {key: self.value(item, (*route, key), within) for key, item in items}
 
     def _items(self, node: Any, route: Route) -> Iterator[tuple[str, Any]]:
+        """Yield the items of a mapping; raise an error for a key that occurs twice or is no word or
+        number.
+        """
         seen: dict[str, Place] = {}
         for key_node, item in node.value:
             if key_node.tag == "tag:yaml.org,2002:merge":

@@ -144,6 +144,7 @@ class FieldNetwork:
     def _step(
         self, origin: NodeId, effect: Route, here: NodeId, onward: tuple[NodeId, Course] | None
     ) -> None:
+        """Send a message one hop further; put it to its receiver if it has arrived."""
         if onward is None:
             self._put(here, origin, effect.message, 0)
         else:
@@ -153,6 +154,7 @@ class FieldNetwork:
             self.at(self.now + self._length(), self._on_hop, (origin, effect, *onward))
 
     def _on_hop(self, walk: tuple[NodeId, Route, NodeId, Course]) -> None:
+        """Handle the end of a hop: the node may inspect, change or consume the message."""
         self._on_the_way -= 1
         origin, effect, here, course = walk
         if here not in self.hosts:

@@ -148,6 +148,7 @@ class QpsNodes(ProtocolNodes):
         return Rectangle(tuple(p - half for p in place), tuple(p + half for p in place))
 
     def _report(self, node: Node) -> None:
+        """Report the node's remaining energy to its broker."""
         now, meter = node.clock.now, node.energy
         left = meter.residual(now)
         if left is None:

@@ -98,6 +98,7 @@ def _point(
     setting: Mapping[Route, Route],
     lets: Mapping[str, Any] | None,
 ) -> Point:
+    """Return a point of the study: the document with the settings of the sweep, as a case."""
     changed, settings = document, {}
     for route, written in setting.items():
         value = reduce(getitem, written, document.values)

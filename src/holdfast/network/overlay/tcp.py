@@ -321,6 +321,9 @@ class TcpHost:
             link.drop(effect.why)
 
     def _send(self, effect: Send) -> None:
+        """Send a message to a peer. Without a connection it counts as unsent; a too large message is
+        dropped.
+        """
         to, message = effect.to, effect.message
         link = self.links.get(to)
         if link is None:

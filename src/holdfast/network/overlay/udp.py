@@ -126,6 +126,7 @@ class UdpHost(asyncio.DatagramProtocol):
             self._send_to(peer, datagram)
 
     def _send_to(self, peer: Peer, datagram: bytes) -> None:
+        """Send a datagram to a peer, with the simulated faults."""
         if peer not in self.peers:
             self.counted["to nobody"] += 1
             return

@@ -55,6 +55,7 @@ def _colours() -> Any:
 
 
 def _map(panel: Axes, results: StudyResults, point: int, colours: Any, side: float) -> None:
+    """Draw the map of a point's first run into a panel."""
     rows = results.of(point)[0].nodes
     across, up = _widest(rows)
     _nodes(panel, rows, across, up, colours, _senders(results, point), side)

@@ -73,6 +73,7 @@ def report(results: StudyResults, folder: Path, form: Form = "parquet") -> list[
 
 
 def _draw(results: StudyResults, folder: Path) -> list[Path]:
+    """Draw the figures of the report; return their files."""
     from .curves import curves
     from .maps import maps
     from .timeline import timeline

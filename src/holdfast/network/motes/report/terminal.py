@@ -43,6 +43,7 @@ def summary_lines(results: StudyResults) -> Iterable[str]:
 
 
 def _side_by_side(results: StudyResults, summaries: Sequence[Mapping[str, Estimate]]) -> Iterable[str]:
+    """Yield the lines of a table with a row for each point."""
     subscribed = any("expected" in summary for summary in summaries)
     network = ("delivery_ratio", "delay_ms", "hops") if subscribed else tuple(_RECEIVED)
     titles = {name: title for name, title in {**_RECEIVED, **_MAIN}.items() if name not in network}

@@ -40,6 +40,7 @@ def content_filter(text: str) -> Filter:
 
 
 def _constraints(op: Expression) -> Iterator[Constraint]:
+    """Yield the constraints of an expression; raise an error for an expression that is not a conjunction."""
     match op:
         case And(left, right):
             yield from _constraints(left)

@@ -61,6 +61,7 @@ class LineReader:
         return Event(name, time, source, values, self._sequence(fields), _location(fields), _place(fields))
 
     def _topic(self, name: str, fields: Mapping[str, Any]) -> Topic:
+        """Return the declared topic with a name, or infer it from the fields of its first event."""
         if name not in self.topics:
             if self._closed:
                 hint = did_you_mean(name, self.topics) or f"Declared: {', '.join(self.topics)}."
@@ -89,6 +90,7 @@ def _infer_topic(name: str, fields: Mapping[str, Any]) -> Topic:
 
 
 def _time(text: Any) -> Instant:
+    """Return the instant of a time in ISO 8601; raise an `InputError` for any other text."""
     if not isinstance(text, str):
         raise InputError(f"time {text!r} is not text in ISO 8601, such as 2007-09-13T13:35:00Z")
     try:
@@ -117,6 +119,7 @@ def _location(fields: Mapping[str, Any]) -> tuple[float, ...] | None:
 
 
 def _value(attribute: Attribute, value: Any) -> Value:
+    """Return a value that fits the attribute's kind; raise an `InputError` otherwise."""
     match attribute.kind, value:
         case _, None:
             return None

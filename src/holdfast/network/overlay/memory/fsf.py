@@ -208,6 +208,7 @@ class FsfNetwork(QueueNetwork):
         super()._cross(link, send)
 
     def _deliver(self, _name: str, effect: Deliver) -> None:
+        """Record a delivery of a node's users: events of subscriptions, or the answer to a subscription."""
         match effect.what:
             case EventsFound(members):
                 for event, names in members:

@@ -67,6 +67,7 @@ class WorkerPool:
             self._put(delivery)
 
     def _put(self, work: WorkerCall) -> None:
+        """Queue a call for its worker; start the worker if it does not run."""
         queue = self._queues.get(work.worker)
         if queue is None:
             if len(self._queues) >= self._bounds.workers:

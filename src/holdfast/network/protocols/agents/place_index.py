@@ -52,6 +52,7 @@ class PlaceIndex:
         return places
 
     def _remove(self, key: BundleKey) -> dict[AgentPlace, None]:
+        """Remove a bundle from the index; return the affected strategies."""
         changed_places: dict[AgentPlace, None] = {}
         places, promises = self.entries.pop(key, ((), ()))
         for place in places:
@@ -67,6 +68,7 @@ class PlaceIndex:
         return changed_places
 
     def _add(self, key: BundleKey, bundle: Bundle) -> dict[AgentPlace, None]:
+        """Add a bundle to the index; return the affected strategies."""
         changed_places: dict[AgentPlace, None] = {}
         is_near = bundle.context is not None and bundle.context.hop_count == 1
         bundle_entries: tuple[list[AgentPlace], list[AdvertisementRef]] = [], []

@@ -150,6 +150,7 @@ class ItemTable:
         self._covered_by.setdefault(coverer, {})[item.key] = None
 
     def _activate(self, item: Item) -> None:
+        """Add an item to the active items and to the indexes."""
         number, self._next = self._next, self._next + 1
         self._active[number] = item
         self._numbers[item.key] = number
@@ -167,6 +168,7 @@ class ItemTable:
             shelves.setdefault((name, line(values)), AttributeIndex()).add(number, values)
 
     def _deactivate(self, item: Item) -> None:
+        """Remove an item from the active items and from the indexes."""
         number, box = self._numbers.pop(item.key), item.filter.box
         del self._active[number]
         if number in self._unindexed:

@@ -90,6 +90,7 @@ def broker_from(
 
 
 def _add_coverage(role: LogicalBroker, row: AreaCoverage, now: Instant) -> None:
+    """Add a coverage message to the table of a broker that it belongs to."""
     match row.source.scope:
         case _ if row.covered:
             role.covering[row.source.at] = AdvertArea(row.area, row.version, now)

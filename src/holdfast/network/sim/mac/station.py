@@ -271,6 +271,7 @@ class Station:
     # Receiving data.
 
     def _receive_data(self, frame: Frame, is_ours: bool) -> None:
+        """Acknowledge a data frame, and pass it to the handler unless it is a duplicate."""
         if is_ours and self._acknowledged:
             self._acknowledge(frame)
         self._work(self.node.work.receive, frame.cause)

@@ -224,6 +224,7 @@ def _context(element: Element) -> BundleContext:
 
 
 def _add_active(root: Element, it: ActiveSubscription) -> None:
+    """Write an active subscription with its strategies."""
     element = SubElement(root, "ActiveSubscription")
     for flag in ("again", "disabled"):
         if getattr(it, flag):

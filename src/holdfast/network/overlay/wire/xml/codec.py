@@ -137,6 +137,7 @@ def _control(kind: type[Control], element: Element) -> Control:
 
 
 def _field(field: msgspec.structs.FieldInfo, element: Element) -> Any:
+    """Return the value of a control's field from its attribute."""
     if field.name == "counters":
         return values_in(element)
     text = require_attribute(element, field.name) if field.required else attribute(element, field.name)

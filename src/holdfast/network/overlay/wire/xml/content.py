@@ -115,6 +115,7 @@ def _value(element: Element, kind: Type) -> Value:
 
 
 def _read(text: str, kind: Type) -> Value:
+    """Return the value of a text for a type; raise a `ValueError` or `KeyError` if it does not fit."""
     match kind:
         case "text":
             return text

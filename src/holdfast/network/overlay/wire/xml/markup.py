@@ -63,6 +63,9 @@ class Elements:
                 return self._behind(_ENDS[inside], "text")
 
     def _enter(self) -> bool:
+        """Enter the next tag, comment, data section or instruction; return false if it has not
+        arrived yet.
+        """
         rest = self._rest
         if self._depth == 0:
             if (found := _OUTSIDE.search(rest)) is None:
@@ -89,6 +92,7 @@ class Elements:
         raise WireFault("a document type declaration; messages have none, and no entities")
 
     def _in_tag(self) -> bool:
+        """Move behind the next quote or bracket inside a tag; return false if none has arrived yet."""
         found = _IN_TAG.search(self._rest, self._at)
         if found is None:
             self._at = len(self._rest)
@@ -104,6 +108,7 @@ class Elements:
         return True
 
     def _end_tag(self) -> None:
+        """Handle the end of a tag, and update the depth of nesting."""
         self._inside = "text"
         if self._rest[self._tag + 1] == 0x2F:
             self._depth -= 1

@@ -66,11 +66,11 @@ class PointsNode:
             raise UsageError("two nodes stand at one point; a node's address is where it stands")
 
     def initial(self) -> PointsState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return PointsState(self.machine.initial())
 
     def handle(self, state: PointsState, given: Input) -> tuple[PointsState, list[Effect]]:
-        """Handle one input: update the state and return the effects."""
+        """Handle one input: change ``state`` in place, and return it with the effects in their order."""
         effects: list[Effect] = []
         inputs: deque[Input] = deque()
         match given:

@@ -118,11 +118,11 @@ class Relays:
             raise UsageError("two nodes stand at one point; a node's address is where it stands")
 
     def initial(self) -> RelayState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return RelayState(self.machine.initial())
 
     def handle(self, state: RelayState, given: Input) -> tuple[RelayState, list[Effect]]:
-        """Handle one input: update the state and return the effects."""
+        """Handle one input: change ``state`` in place, and return it with the effects in their order."""
         turn = _RelayStep(self, state, given.now)
         match given:
             case Started(now):

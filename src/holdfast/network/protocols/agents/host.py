@@ -66,13 +66,13 @@ class AgentHost:
     is_trusted: Callable[[str, str], bool] = lambda _digest, _signed: False
 
     def initial(self) -> HostingState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         state = HostingState(self.broker.initial())
         state.routing.changed = {}
         return state
 
     def handle(self, state: HostingState, given: Input) -> tuple[HostingState, list[Effect]]:
-        """Handle one input: update the state and return the effects."""
+        """Handle one input: change ``state`` in place, and return it with the effects in their order."""
         turn = _HostStep(self, state, given.now)
         turn.run(given)
         return state, turn.effects

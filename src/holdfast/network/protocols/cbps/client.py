@@ -388,11 +388,11 @@ class CbpsClient:
         return is_source(frozenset(self.accepts))
 
     def initial(self) -> CbpsClientState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return CbpsClientState()
 
     def handle(self, state: CbpsClientState, given: Input) -> tuple[CbpsClientState, list[Effect]]:
-        """Handle one input: update the state and return the effects."""
+        """Handle one input: change ``state`` in place, and return it with the effects in their order."""
         step = _ClientStep(self, state, given.now)
         match given:
             case Started(now, _):

@@ -29,7 +29,7 @@ class DdsParticipant:
     me: Peer
 
     def initial(self) -> DdsState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return DdsState()
 
     def handle(self, state: DdsState, given: Input) -> tuple[DdsState, list[Effect]]:

@@ -77,11 +77,11 @@ class FsfNode:
     validity: Duration | None = None
 
     def initial(self) -> FsfState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return FsfState(np.random.default_rng(0))
 
     def handle(self, state: FsfState, given: Input) -> tuple[FsfState, list[Effect]]:
-        """Handle one input: update the state and return the effects."""
+        """Handle one input: change ``state`` in place, and return it with the effects in their order."""
         step = _FsfStep(self, state)
         match given:
             case Started(_, seed):

@@ -39,7 +39,7 @@ class QpsBroker:
         return (float(self.place[0]), float(self.place[1]))
 
     def initial(self) -> QpsState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return QpsState()
 
     def handle(self, state: QpsState, given: Input) -> tuple[QpsState, list[Effect]]:

@@ -50,11 +50,11 @@ class PhysicalNode:
         return QpsBroker(self.deployment, self.place)
 
     def initial(self) -> PhysicalState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return PhysicalState(self.broker.initial())
 
     def handle(self, state: PhysicalState, given: Input) -> tuple[PhysicalState, list[Effect]]:
-        """Handle one input: update the state and return the effects."""
+        """Handle one input: change ``state`` in place, and return it with the effects in their order."""
         turn = _PhysicalStep(self.broker, state, given.now)
         match given:
             case Started():

@@ -148,11 +148,11 @@ class SpsNode:
         return bool(getattr(self.broker, "peeks", False))
 
     def initial(self) -> SpsState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return SpsState(self.broker.initial(), self.manager.initial())
 
     def handle(self, state: SpsState, given: Input) -> tuple[SpsState, list[Effect]]:
-        """Handle one input: update the state and return the effects."""
+        """Handle one input: change ``state`` in place, and return it with the effects in their order."""
         step = _SpsStep(self, state, given.now)
         match given:
             case Started(now):

@@ -163,11 +163,11 @@ class ProxyNode:
         return found
 
     def initial(self) -> ProxyState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return ProxyState(self.inner.initial())
 
     def handle(self, state: ProxyState, given: Input) -> tuple[ProxyState, list[Effect]]:
-        """Handle one input: update the state and return the effects."""
+        """Handle one input: change ``state`` in place, and return it with the effects in their order."""
         step = _ProxyStep(self, state, given.now)
         match given:
             case Started():

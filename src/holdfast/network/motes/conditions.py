@@ -46,7 +46,7 @@ class ScenarioDefinition:
 
     @property
     def topics(self) -> dict[str, Topic]:
-        """The topics by name."""
+        """The topics of the definition, by name."""
         return {topic.name: topic for topic in self.checked.topics}
 
     @property
@@ -175,7 +175,7 @@ def broker_form(
 
 
 def for_brokers(condition: StateCondition) -> cbps.ReplicatedCondition:
-    """Compile a state filter for brokers."""
+    """Compile a state filter to the form of which every broker on the path runs a replica."""
     replicated = replicated_condition(condition)
     assert replicated is not None
     return replicated

@@ -104,7 +104,7 @@ class Dds:
     """Whether publishers of a grid send in their slots: interference-free scheduling. [D32]"""
 
     def on(self, context: RunContext) -> DdsNodes:
-        """Set up the protocol for a run."""
+        """Set up the middleware on the nodes of a run, and return it."""
         return DdsNodes(self, context)
 
     def deployment(self, context: RunContext) -> DdsDeployment:

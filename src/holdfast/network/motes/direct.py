@@ -30,7 +30,7 @@ class Direct:
     """
 
     def on(self, context: RunContext) -> DirectNodes:
-        """Set up the protocol for a run."""
+        """Set up the direct delivery of readings in a run, and return it."""
         return DirectNodes(context, at_source=self.filters == "source")
 
 

@@ -72,7 +72,7 @@ class Qps:
     roles: Roles = field(default_factory=Roles)
 
     def on(self, context: RunContext) -> QpsNodes:
-        """Set up the protocol for a run."""
+        """Set up Quad-PubSub for a run. Raise a `ScenarioError` if the settings do not fit the network."""
         with at("protocol"):
             found = QpsNodes(self, context)
         with at("subscribers"):

@@ -196,7 +196,7 @@ class Recording:
 
     @property
     def begin(self) -> Instant:
-        """The time of the first reading."""
+        """The time of the first reading of any source."""
         return min(tape[0].time for tape in self.tapes.values() if tape)
 
     def readings_per_day(self) -> float:

@@ -159,7 +159,7 @@ class SimulationRun:
             self._publish_from(node, source)
 
     def _publish_from(self, node: Node, source: SourceNodes) -> None:
-        """Publish readings periodically, by the node's clock."""
+        """Publish readings of a source periodically, by the node's clock; or play its recording."""
         publisher, topic, every = source.publisher, source.topic, source.publisher.every
         if every is None:
             self._play(node, source)

@@ -40,7 +40,7 @@ class Sinks:
                 self.take(node, sub, event)
 
     def take(self, node: Node, sub: NodeSubscription, event: Event) -> None:
-        """Process an event for one subscription."""
+        """Process an event for one subscription; report its notifications and set its next timer."""
         if (watch := self._watches[sub]) is None:
             self._notify(sub, [Notification(sub.name, event, "atomic", None, None)])
         else:

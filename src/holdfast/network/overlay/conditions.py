@@ -68,7 +68,7 @@ def split_app(app: App) -> dict[str, App]:
 
 
 def folder_of(app: App) -> Path:
-    """Return the folder of an app's files."""
+    """Return the folder to which the file names in an app are relative."""
     return Path(app.file).parent if app.file else Path()
 
 

@@ -253,7 +253,7 @@ class TcpHost:
             waiting.set_result(counters)
 
     def _fail_inquiries(self, error: WireFault) -> None:
-        """Fail all open inquiries."""
+        """Fail all inquiries that wait for an answer."""
         while self._inquiries:
             if not (waiting := self._inquiries.popleft()).done():
                 waiting.set_exception(error)

@@ -78,12 +78,12 @@ class UdpHost(asyncio.DatagramProtocol):
 
     @property
     def state(self) -> Any:
-        """The machine's state."""
+        """The present state of the machine."""
         return self._host.state
 
     @property
     def address(self) -> Address:
-        """The address on which it listens."""
+        """The host and port on which the host listens. It must have started."""
         assert self._transport is not None
         host, port, *_ = self._transport.get_extra_info("sockname")
         return host, port

@@ -81,7 +81,7 @@ class Link(asyncio.BufferedProtocol):
 
     @property
     def caller(self) -> str:
-        """The name of the end that called."""
+        """The name of the end that opened the connection."""
         return self._handshake.name if isinstance(self._handshake, Caller) else self.peer
 
     @property

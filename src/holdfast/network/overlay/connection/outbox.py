@@ -64,7 +64,7 @@ class Outbox:
 
     @property
     def is_full(self) -> bool:
-        """Whether the queue exceeds a bound."""
+        """Whether the queue exceeds its bound of messages or of bytes."""
         return self.length > self.most or (self.size > self.most_bytes and self.length > 1)
 
     def take(self, most: int, now: Instant = 0) -> bytes:

@@ -88,7 +88,7 @@ class FsfNetwork(QueueNetwork):
 
     @property
     def test_count(self) -> int:
-        """The number of covering tests."""
+        """The number of covering tests of all nodes."""
         return sum(host.state.tally.asked for host in self.nodes.values())
 
     @property

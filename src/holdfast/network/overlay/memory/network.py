@@ -74,7 +74,7 @@ class QueueNetwork:
         self._tell(b, Joined, a, self.role(a))
 
     def role(self, _name: str) -> str:
-        """Return the role of a node for its peers."""
+        """Return the role of a node for its peers; empty unless a subclass assigns roles."""
         return ""
 
     def cut(self, a: str, b: str) -> int:

@@ -77,7 +77,7 @@ class HostedAgent:
 
     @property
     def name(self) -> str:
-        """The origin of this instance's bundles."""
+        """The name of this instance, which is the origin of its bundles."""
         return self.client.name
 
     @property
@@ -87,7 +87,7 @@ class HostedAgent:
 
     @property
     def claim(self) -> int:
-        """The claim of this instance."""
+        """The number with which this instance claims the lead; 0 without a claim."""
         return self.claims[self.name]
 
     @property

@@ -205,12 +205,12 @@ class InstanceLeading(AgentMessaging):
             self._claim(hosted)
 
     def _relay(self, hosted: HostedAgent, reading: AgentReading) -> None:
-        """Send a reading to the leader."""
+        """Send a reading to the leader, unless the agent is a mediator."""
         if not isinstance(hosted.built.agent, MediatorAgent):
             self._send_to_sibling(hosted, hosted.leader, RelayedReading(reading))
 
     def _on_relayed(self, hosted: HostedAgent, sender: str, reading: AgentReading) -> None:
-        """Handle a reading from another instance."""
+        """Handle a reading that another instance of the agent has sent."""
         if hosted.is_late(reading):
             return
         hosted.latest = reading

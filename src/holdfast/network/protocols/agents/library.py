@@ -74,7 +74,7 @@ class AgentParameters(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def scopes(self) -> tuple[str | None, ...]:
-        """The scopes of its reports."""
+        """The scopes that the agent's reports may name."""
         return scopes_of(self.relation)
 
 
@@ -111,7 +111,7 @@ def _volatility(relation: Relation, tie: Tie, settings: Settings) -> dict[str, f
 def _pair_agents(
     relation: Relation, tie: Tie, settings: Settings = (), *, is_line: bool = False
 ) -> list[BuiltAgent]:
-    """Build the two agents of a pair."""
+    """Build the two agents of a pair, with their shares of the room by volatility."""
     first, second = tie.pair
     moves = _volatility(relation, tie, settings)
     enlarged = max((one.value for one in settings if one.word == "enlarged"), default=1.0)
@@ -127,7 +127,7 @@ def _group_agents(relation: Relation, tie: Tie, _settings: Settings = ()) -> lis
 
 
 def _quorum_agents(relation: Relation, tie: Tie, _settings: Settings = ()) -> list[BuiltAgent]:
-    """Build the agents of a quorum."""
+    """Build the agents of a quorum: one for each member, and the chair."""
     participants, chair = quorum_agents(relation, tuple(member.source for member in tie.members))
     homes = {member.source: member for member in tie.members}
     made = [BuiltAgent(one, homes[one.name], (*one.others, chair.name)) for one in participants]
@@ -151,7 +151,7 @@ def _with_mediator(below: Sequence[Agent], top: Agent, members: Sequence[Partici
 
 
 def _shipped_agents(relation: Relation, tie: Tie, _settings: Settings = ()) -> list[BuiltAgent]:
-    """Build the agents of shipped code."""
+    """Build the agents of shipped code, one for each member."""
     names = tuple(member.source for member in tie.members)
     others = {name: tuple(other for other in names if other != name) for name in names}
     agents = [ShippedAgent(name, others[name], relation, name == names[0]) for name in names]

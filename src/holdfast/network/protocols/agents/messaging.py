@@ -171,7 +171,7 @@ class AgentMessaging:
             self._on_partner_message(hosted, at, message)
 
     def _on_partner_message(self, hosted: HostedAgent, at: str, message: Message) -> None:
-        """Handle a message of a partner."""
+        """Handle a message of a partner: a notice about its instances, or a message for the agent."""
         agent, name = hosted.built.agent, hosted.partners[at]
         if isinstance(message, SuccessorNotice):
             hosted.successors[at] = message.name
@@ -223,7 +223,7 @@ class AgentMessaging:
         self.carry_out(hosted, [want for want in wants if reports or not isinstance(want, AgentReport)])
 
     def carry_out(self, hosted: HostedAgent, wants: AgentOutputs) -> None:
-        """Carry out the outputs of an agent."""
+        """Carry out the outputs of an agent: send messages and reports, and call shipped code."""
         for want in wants:
             if hosted.place not in self.state.agents or not hosted.is_leading:
                 return

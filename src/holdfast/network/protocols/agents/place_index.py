@@ -105,7 +105,7 @@ class PlaceIndex:
         return not all(self.advertisements_of.get(place, {}).values())
 
     def is_somewhere(self, place: AgentPlace) -> bool:
-        """Whether any publisher requires the agent."""
+        """Whether a publisher at any broker requires the agent."""
         return bool(self.advertisements_of.get(place))
 
 

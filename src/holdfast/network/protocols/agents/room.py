@@ -66,7 +66,7 @@ class AgentRoom:
         return lost_count
 
     def connect(self, a: str, b: str) -> None:
-        """Connect two agents again."""
+        """Restore the connection between two agents, and inform both."""
         for agent, partner in ((a, b), (b, a)):
             self._want(agent, self.agents[agent].on_found(partner))
 

@@ -150,7 +150,7 @@ class ShippedAgent(Agent):
 
 
 def _reading(raw: Any) -> AgentReading | None:
-    """Convert a reading in a report."""
+    """Convert a reading in a report of shipped code; ``None`` stays ``None``."""
     if raw is None:
         return None
     try:

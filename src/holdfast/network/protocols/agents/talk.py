@@ -140,11 +140,11 @@ class Agent:
         return False
 
     def on_reading(self, _reading: AgentReading) -> AgentOutputs:
-        """Process a reading of its publisher."""
+        """Process a reading of the agent's publisher; return the outputs."""
         return []
 
     def on_message(self, _sender: str, _message: Any) -> AgentOutputs:
-        """Process a message of another agent."""
+        """Process a message of another agent; return the outputs."""
         raise NotImplementedError
 
     def on_lost(self, _other: str) -> AgentOutputs:

@@ -358,7 +358,7 @@ class CbpsClientState:
             self.subscribing.pop(name, None)
 
     def forget(self, name: str) -> None:
-        """Forget the bundle under a name."""
+        """Forget the bundle that is stored under a name."""
         self.promises.remove(a.filter for a in self.bundles.pop(name).advertisements)
         self.subscribing.pop(name, None)
 
@@ -423,7 +423,7 @@ class _ClientStep:
         self.emitter = Emitter(now, self.emit)
 
     def send(self, message: CbpsMessage, cause: str = "") -> None:
-        """Send a message to the broker."""
+        """Send a message to the broker. The client must have a connection."""
         assert self.state.broker is not None
         self.emit(Send(self.state.broker, message, cause))
 

@@ -244,11 +244,11 @@ class ForwardingDatabase:
             yield from ((peer, kind, table) for peer, table in of_kind.items())
 
     def insert(self, peer: Peer, kind: Kind, item: Item) -> InsertResult:
-        """Store an item of a connection."""
+        """Store an item of a connection; return its covering relations."""
         return self._tables.setdefault(kind, {}).setdefault(peer, ItemTable(kind)).insert(item)
 
     def delete(self, peer: Peer, kind: Kind, key: Hashable) -> DeleteResult | None:
-        """Delete an item of a connection."""
+        """Delete an item of a connection; return ``None`` if there is no item with this key."""
         tables = self._tables.get(kind, {})
         if peer not in tables:
             return None

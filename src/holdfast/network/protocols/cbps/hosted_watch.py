@@ -124,7 +124,7 @@ class HostedWatch(ConditionWatch):
         self.peer_above = above
 
     def _place(self, peer: Peer, shared: tuple[()] | None, emitter: Emitter) -> None:
-        """Send a placement with a new number."""
+        """Send a placement with a new number: ``()`` offers the state, ``None`` calls it back."""
         self.placement_number += 1
         emitter.emit(Send(peer, ScopePlacement(self.part, shared, self.placement_number)))
 

@@ -112,7 +112,7 @@ class PairTracker:
         return max(self.corrections_until[name], self.latest_delivered[name])
 
     def forget(self, name: str) -> None:
-        """Forget a withdrawn subscription."""
+        """Forget the data of a withdrawn subscription."""
         for table in (self.open_pairs, self.corrections_until, self.latest_delivered):
             table.pop(name, None)
         self.released.discard(name)

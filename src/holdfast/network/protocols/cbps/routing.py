@@ -109,7 +109,7 @@ class RoutingTable:
             self.accepting[kind].add(peer)
 
     def unlink(self, peer: Peer) -> None:
-        """Remove a connection."""
+        """Remove a connection and the kinds that it accepts."""
         for kind in self.links.pop(peer, ()):
             self.accepting[kind].discard(peer)
 

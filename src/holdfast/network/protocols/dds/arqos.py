@@ -254,7 +254,7 @@ class SentHistory:
         return effects + self._set_timer(now + terms.rto)
 
     def heartbeat(self, peer: Peer, last: SampleName) -> Send:
-        """Return the heartbeat for a receiver."""
+        """Return the heartbeat message that announces the last sample to a receiver."""
         first = max(self.since[peer], min(self.sent, default=last.sequence + 1))
         return Send(peer, Heartbeat(last, first), "heartbeat")
 

@@ -274,7 +274,7 @@ class RotationStep(DdsStep):
         )
 
     def on_energy(self, _sender: Peer, report: EnergyUpdate) -> None:
-        """Handle ENERGY UPDATE of another node."""
+        """Handle ENERGY UPDATE of another node: record it as RN, or forward it to the RN."""
         if report.topic not in self.state.clusters:
             self.forward_to_holder(report, report.node)
             return
@@ -291,7 +291,7 @@ class RotationStep(DdsStep):
             self.send(self.holder(topic).node, NewRound(topic))
 
     def on_new_round(self, _sender: Peer, message: NewRound) -> None:
-        """Handle NEW ROUND of the main RN."""
+        """Handle NEW ROUND of the main RN: end the present round."""
         self._on_round_over(message.topic)
 
     def _on_round_over(self, topic: TopicId) -> None:

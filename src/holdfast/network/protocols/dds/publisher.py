@@ -151,7 +151,7 @@ class PublisherStep(RotationStep):
         self.effects += released
 
     def on_timeout(self, stream: SampleStream) -> None:
-        """Handle the retransmission timeout."""
+        """Handle the retransmission timeout of a stream: send the head of its ring again."""
         if not self.mode.brokered:
             list(self.remove_lapsed(self.state.subscribers[stream.topic]))
         self.effects += rtdds.on_timeout(self.state.writers[stream], self._sending_parameters(stream))

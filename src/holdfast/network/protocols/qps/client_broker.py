@@ -227,7 +227,7 @@ class ClientStep(QpsStep):
                 self._notify(client, given)
 
     def _notify(self, client: str, event: RoutedPublication) -> None:
-        """Deliver an event to a client."""
+        """Deliver an event to a client of this node by the callback ``notify``."""
         about = event.topic, event.location, event.publisher, event.time, event.values, event.way
         self.emit(Deliver(request.QpsNotify(client, *about, event.repeated)))
 
@@ -282,6 +282,6 @@ def _without(by_client: dict[str, T], gone: set[str]) -> dict[str, T]:
 
 
 def _is_below(leaf: QuadScope, scope: QuadScope) -> bool:
-    """Whether a leaf lies within a scope."""
+    """Whether a leaf of the tree lies within a scope."""
     down = leaf.level - scope.level
     return (leaf.column >> down, leaf.row >> down) == (scope.column, scope.row)

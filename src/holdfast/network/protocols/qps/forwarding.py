@@ -272,7 +272,7 @@ class RoleStep(QpsStep):
     def _forward(
         self, role: LogicalBroker, wishes: RequestTable, to: QuadScope | None, event: RoutedPublication
     ) -> None:
-        """Send an event to a subscriber."""
+        """Send an event to a subscriber, with this broker added to its path."""
         source, way = QpsSource(self.at, role.scope), (*event.way, self.at)
         self.send(wishes.at, changed(event, source=source, to=to, way=way))
 

@@ -147,7 +147,7 @@ class RoleMessaging:
             self.effects.append(Route(self.address(role), seek, cause_of(message)))
 
     def address(self, role: Role) -> Point:
-        """Return the point of a logical broker."""
+        """Return the point of the logical broker that a role belongs to."""
         return self.deployment.tree.address(*role)
 
     def with_candidate(self, role: Role, given: SeekEnvelope) -> SeekEnvelope:

@@ -226,7 +226,7 @@ class RoleSuccession(RoleMessaging):
             self.effects += [Nearby(part, cause_of(part)) for part in self._tables_of(role, logical, rows)]
 
     def on_copy(self, given: RoleTables) -> None:
-        """Store a copy of a broker's tables."""
+        """Store a copy of a broker's tables, for the case that its node fails."""
         role = given.role
         if role not in self.state.own_roles:
             self.state.copies[role] = _with_part(self.state.copies.get(role, {}), given)

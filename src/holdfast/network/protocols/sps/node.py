@@ -274,7 +274,7 @@ class _SpsStep:
             self.ask(request.QpsUnadvertiseRequest(speaker, topic, space))
 
     def _set_timer(self) -> None:
-        """Set the timer for the next evaluation."""
+        """Set the timer for the next evaluation of components, if one is due."""
         if (due := self.manager.due(self.state.manager)) is not None:
             self.effects.append(SetTimer(f"sps/{INFOS}", max(due, self.now)))
 

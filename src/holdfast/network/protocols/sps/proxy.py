@@ -157,7 +157,7 @@ class ProxyNode:
 
     @property
     def deployment(self) -> QpsDeployment:
-        """The deployment of the broker."""
+        """The deployment of the broker inside the inner machine."""
         broker = self.inner.broker if isinstance(self.inner, SpsNode) else self.inner
         found: QpsDeployment = broker.deployment
         return found

@@ -31,12 +31,12 @@ class TravellerWish(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def region(self) -> Shape:
-        """The region as a shape."""
+        """The region as a shape, built from ``outline``."""
         return Rectangle(*self.outline) if len(self.outline) == _RECTANGLE else Polygon(self.outline)
 
 
 def wish(topic: str, region: Shape, epsilon: float = 1.5) -> TravellerWish:
-    """Build a subscription from a region."""
+    """Build a subscription to a topic in a rectangle or polygon."""
     match region:
         case Rectangle(low, high):
             corners: Iterable[tuple[float, ...]] = (low, high)

@@ -206,7 +206,7 @@ class Station:
             self._contend()
 
     def _transmit(self) -> None:
-        """Transmit the current packet now."""
+        """Transmit the current packet now; the MAC calls this when it has the channel."""
         packet = self._current
         assert packet is not None
         packet.tries += 1
@@ -296,7 +296,7 @@ class Station:
         self._timer = self.clock.after(delay, action)
 
     def _cancel_timer(self) -> None:
-        """Cancel the station's timer."""
+        """Cancel the station's timer, if it is set."""
         if self._timer is not None:
             Clock.cancel(self._timer)
             self._timer = None

@@ -157,7 +157,7 @@ class OnDemand:
         return state, self._react(state, event)
 
     def _react(self, state: OnDemandState, event: Input) -> Effects:
-        """Handle one input; return the effects."""
+        """Handle one input: change ``state`` in place and return the effects."""
         match event:
             case Started(now, seed):
                 state.random, state.number = Random(seed), now // MILLISECOND

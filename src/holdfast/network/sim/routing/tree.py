@@ -126,7 +126,7 @@ class Tree:
         return state, self._react(state, event)
 
     def _react(self, state: TreeState, event: Input) -> Effects:
-        """Handle one input; return the effects."""
+        """Handle one input: change ``state`` in place and return the effects."""
         match event:
             case Started(now, seed):
                 state.random = Random(seed)

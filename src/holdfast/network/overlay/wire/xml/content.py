@@ -73,13 +73,13 @@ def add_constraint(parent: Element, constraint: Constraint) -> None:
 
 
 def add_constraints(parent: Element, filter_: Filter) -> None:
-    """Write all constraints of a filter."""
+    """Write all constraints of a filter as children of an element."""
     for constraint in filter_.constraints:
         add_constraint(parent, constraint)
 
 
 def values_in(parent: Element) -> dict[str, Value]:
-    """Return the attribute values of an element."""
+    """Return the values of the ``<av>`` children of an element, by name."""
     return {require_attribute(av, "name"): _value(av, _type(av)) for av in parent.iterfind("av")}
 
 

@@ -52,7 +52,7 @@ def compile_checked(checked: Checked) -> ReplicatedCondition | HostedCondition:
 
 
 def _hosted_condition(meant: Any, reported: Any, operator: Operator) -> HostedCondition:
-    """Compile a condition that one broker evaluates."""
+    """Compile a condition to the form in which a single broker evaluates it."""
 
     name = reported.name
 

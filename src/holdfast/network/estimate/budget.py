@@ -38,7 +38,7 @@ Band = tuple[float | None, float | None]
 
 @dataclass(frozen=True)
 class Detection:
-    """How well the active intervals of a state are detected."""
+    """The quality of the detection of a state's active intervals."""
 
     known: int
     met: int
@@ -54,7 +54,7 @@ class Detection:
 
 @dataclass(frozen=True)
 class SavingPlan:
-    """A set of changes, the lifetime it gives, and the detection it costs."""
+    """A set of changes to a network, with the resulting lifetime and detection."""
 
     strategy: str
     every: int
@@ -220,7 +220,7 @@ class BandResult(NamedTuple):
 
     band: Band
     turns: Counter[str]
-    """The number of starts and ends, by scope."""
+    """The number of remaining starts and ends of the state, by scope."""
     detection: Detection
 
 

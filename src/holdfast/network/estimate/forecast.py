@@ -52,17 +52,17 @@ class ReadingCost:
 
     cost: Cost
     deliveries: Mapping[tuple[str, NodeId], tuple[float, float]]
-    """By subscription and node: delay in seconds, and probability of delivery."""
+    """The delay in seconds and the probability of delivery, by subscription and subscribing node."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """The cost of a network per day."""
+    """The cost of a network per day with one protocol, and its delivery."""
 
     plan: RunPlan
     rates: Rates
     rest: float
-    """Power in W of a node without activity."""
+    """The power in W of a node without activity."""
     start: Cost
     """The cost of starting the network, which occurs once."""
     control: Cost
@@ -108,7 +108,7 @@ class Forecast:
 
     @property
     def frames(self) -> float:
-        """Frames per day."""
+        """The number of frames that all nodes send per day."""
         return self.by_itself.frames + self.of_readings().frames
 
     @property
@@ -214,6 +214,7 @@ class _MessageCosts:
         self._trips: dict[tuple[NodePath, int, bool, tuple[int, ...]], Trip] = {}
 
     def trip(self, sent: SentMessage) -> Trip:
+        """Return the trip of a message, computed once for equal messages."""
         key = sent.path, sent.size, sent.flood, sent.more
         if key not in self._trips:
             routes = self._routes

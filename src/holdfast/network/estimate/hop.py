@@ -37,13 +37,13 @@ class Hop(NamedTuple):
     """The energy of each node above rest."""
     frames: float
     delivered: float
-    """The probability that the neighbour receives it."""
+    """The probability that the neighbour receives the message."""
     known: float
     """The probability that the sender gets an acknowledgement."""
     seconds: float
     """The delay until the message arrives, given that it arrives."""
     airtime: float
-    """Seconds of transmission."""
+    """The time in seconds for which radios transmit."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class RadioModel:
 
     @property
     def rest(self) -> float:
-        """Power in W of a node without activity."""
+        """The power in W of a node without activity."""
         radio, mcu = self.network.draw.radio, self.network.draw.mcu
         return (self.access.duty * radio[LISTEN] + (1 - self.access.duty) * radio[SLEEP] + mcu[REST]) * MILLI
 

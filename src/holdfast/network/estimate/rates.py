@@ -40,7 +40,7 @@ class ReadingKind(NamedTuple):
 
 @dataclass(frozen=True)
 class Example:
-    """A reading that represents its kind."""
+    """A reading of the history that represents its kind in a rehearsal."""
 
     event: Event
     kind: ReadingKind
@@ -118,6 +118,7 @@ def span(events: Sequence[Event]) -> Duration:
 def _kinds(
     events: Sequence[Event], definition: ScenarioDefinition, names: Sequence[str]
 ) -> list[ReadingKind]:
+    """Return the kind of each event: its source, its topic, and its effect on each subscription."""
     served = definition.operators()
     turns = {}
     for name in names:

@@ -81,7 +81,7 @@ class RehearsalResult:
     """The messages sent in a rehearsal, and the notifications of subscribers."""
 
     start: list[SentMessage]
-    """Messages before the first reading."""
+    """The messages that are sent before the first reading."""
     by_reading: list[list[SentMessage]]
     """The messages that each reading triggers."""
     notified: list[dict[tuple[str, NodeId], Instant]]
@@ -214,6 +214,7 @@ class Carrier:
         (self.peekers if peek else self.receivers).setdefault(type, []).append(callback)
 
     def send(self, destination: Destination, type: str, message: Any, size: int, cause: str = "") -> None:
+        """Send a message and deliver it to the handlers of its receivers, without frames."""
         self.number += 1
         datagram = Datagram(self.node.id, self.number, destination, type, message, size, cause)
         if destination == self.node.id:

@@ -91,6 +91,9 @@ class Routes:
         return Trip(joules, frames, 1.0, sum(hop.seconds for hop in hops[:1]), airtime)
 
     def _hop(self, path: NodePath, place: int, size: int) -> Hop:
+        """Return the cost of the hop at index ``place`` of a path, with the headers and resends of the
+        protocol.
+        """
         a, b, access = path[place], path[place + 1], self.model.access
         match self.machine:
             case Static():
@@ -164,6 +167,7 @@ Steps = Callable[[NodeId, Destination], NodePath]
 
 
 def _steps(model: RadioModel, machine: RoutingMachine) -> Steps:
+    """Return the function that computes the paths of a routing protocol."""
     match machine:
         case IdGrid() | Static():
             return _by_rules(machine.columns)
@@ -215,7 +219,7 @@ class _GeographicPaths:
         near = [{there: places[there] for there in sorted(known)} for known in quality]
         self._views = [RoutingView(node, places, near[node], known) for node, known in enumerate(quality)]
         self.more: dict[tuple[NodeId, Destination], tuple[int, ...]] = {}
-        """Bytes of the walks of messages, hop by hop."""
+        """The bytes that walks add to a message at each hop, by origin and destination."""
 
     def known(self, node: NodeId) -> Surroundings[NodeId]:
         view = self._views[node]

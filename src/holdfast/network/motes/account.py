@@ -17,51 +17,51 @@ from .conditions import Evaluator
 
 Row = dict[str, Any]
 Key = tuple[str | None, str, Instant, Status]
-"""Identifies a notification of a subscription: scope, source, time, status."""
+"""Identifies a notification of a subscription by scope, source, time and status."""
 
 WAITING, ON_THE_WAY, LOST = "waiting at its publisher", "on the way", "lost on the way"
 IN_FLIGHT = (WAITING, ON_THE_WAY)
-"""Fates of notifications that may still arrive."""
+"""The fates of notifications that may still arrive."""
 
 
 @dataclass(frozen=True, eq=False)
 class NodeSubscription:
-    """A subscription of one node: to a condition by name or, if ``plain``, to every event of a topic."""
+    """A subscription of one node: to a condition by name or, if ``plain``, to every event of its topics."""
 
     name: str
     node: NodeId
     topics: tuple[str, ...]
-    """The topics whose events it needs."""
+    """The topics whose events the subscription needs."""
     plain: bool = False
     start: Instant = 0
     stop: Instant | None = None
     region: Rectangle | None = None
-    """If set, only events published in this region count."""
+    """The region to which the subscription is restricted; ``None`` for no restriction."""
 
     def takes(self, event: Event, place: Point | None) -> bool:
-        """Whether an event that was published at ``place`` counts for it."""
+        """Return whether an event that was published at ``place`` counts for the subscription."""
         inside = self.region is None or contains(self.region, place)
         return event.topic in self.topics and self.at(event.time) and inside
 
     def at(self, time: Instant) -> bool:
-        """Whether it is active at a time."""
+        """Return whether the subscription is active at a time."""
         return self.start <= time and (self.stop is None or time < self.stop)
 
 
 Fate = Callable[[NodeSubscription, Event], str]
-"""Says why a subscription was not notified of an event."""
+"""A function that returns why a subscription was not notified of an event."""
 
 
 @dataclass(slots=True)
 class ExpectedDelivery:
-    """An expected notification, and the time of its arrival."""
+    """An expected notification, with the time of its arrival; ``None`` if it has not arrived."""
 
     event: Event
     arrived: Instant | None = None
 
     @property
     def delay_ms(self) -> float | None:
-        """Milliseconds from the event to the arrival; None if it did not arrive."""
+        """The delay in ms from the event to the arrival; ``None`` if the notification did not arrive."""
         return None if self.arrived is None else (self.arrived - self.event.time) / MILLISECOND
 
 
@@ -69,18 +69,18 @@ class ExpectedDelivery:
 class ExpectedDeliveries:
     """The notifications that a subscription should get without delays and losses.
 
-    Notifications that are due to time alone are expected once ``allowance`` has passed, since a subscriber
-    waits that long for delayed events.
+    A notification that is caused by time alone is expected after ``allowance`` µs, because a subscriber waits
+    that long for delayed events.
     """
 
     watch: Evaluator | None
     allowance: Duration
     deliveries: dict[Key, ExpectedDelivery] = field(default_factory=dict)
     unexpected: list[Notification] = field(default_factory=list)
-    """Notifications that arrived and are not expected."""
+    """The notifications that arrived but are not expected."""
 
     def publish(self, event: Event) -> None:
-        """Evaluate an event of its topics."""
+        """Evaluate an event of the subscription's topics, and store the expected notifications."""
         if self.watch is None:
             self._expect([Notification("", event, "atomic", None, None)])
         else:
@@ -88,7 +88,7 @@ class ExpectedDeliveries:
             self.advance(event.time)
 
     def advance(self, now: Instant) -> None:
-        """Advance the watermark to ``now`` less the allowance."""
+        """Advance the watermark to ``now`` minus the allowance."""
         if self.watch is not None:
             self._expect(self.watch.advance(now - self.allowance))
 
@@ -97,7 +97,7 @@ class ExpectedDeliveries:
             self.deliveries[_key(notification)] = ExpectedDelivery(notification.event)
 
     def record(self, notification: Notification, now: Instant) -> None:
-        """Match an actual notification with an expected one."""
+        """Match an actual notification with an expected one; otherwise record it as unexpected."""
         delivery = self.deliveries.get(_key(notification))
         if delivery is None:
             self.unexpected.append(notification)
@@ -110,9 +110,7 @@ def _key(notification: Notification) -> Key:
 
 
 class RunAccount:
-    """The account of all subscriptions.  Events and messages before ``since`` are excluded from costs and
-    rates.
-    """
+    """The account of all subscriptions. Costs and rates exclude events and messages before ``since``."""
 
     def __init__(
         self,
@@ -128,7 +126,7 @@ class RunAccount:
         self._readings: Counter[NodeSubscription] = Counter()
         """The number of events that count for each subscription."""
         self.messages: Counter[str] = Counter()
-        """Messages that nodes sent to one another end to end, by kind."""
+        """The number of messages that nodes sent to one another end to end, by kind."""
         self._sent: Counter[str] = Counter()
         self._causes: dict[tuple[tuple[str, ...], str], str] = {}
         self._shared: dict[str, tuple[str, ...]] = {}
@@ -148,7 +146,9 @@ class RunAccount:
         self.notifications.append((self._now(), sub, notification))
 
     def charge(self, names: Iterable[str], kind: str, word: str) -> str:
-        """Record a message sent for some subscriptions; return the cause to which its energy is charged."""
+        """Record a message sent for the named subscriptions; return the cause to which its energy is
+        charged.
+        """
         asked = (tuple(names), word)
         if (cause := self._causes.get(asked)) is None:
             shared = tuple(dict.fromkeys(asked[0])) or ("all",)
@@ -161,7 +161,7 @@ class RunAccount:
     # After the run.
 
     def close(self) -> None:
-        """Compare actual with expected notifications, once the run is over."""
+        """Compare actual with expected notifications. Call this once, at the end of the run."""
         for expected in self.expected.values():
             expected.advance(self._now())
         for time, sub, notification in self.notifications:
@@ -169,15 +169,18 @@ class RunAccount:
                 self.expected[sub].record(notification, time)
 
     def delays(self) -> list[float | None]:
-        """The delay (ms) of each expected notification; None where it did not arrive."""
+        """Return the delay in ms of each expected notification; ``None`` where it did not arrive."""
         return [delivery.delay_ms for _, delivery in self._due()]
 
     def rows(self, fate: Fate, millijoules: Mapping[str, float]) -> list[Row]:
-        """A row of measures for each subscription; costs shared by several are divided equally."""
+        """Return a row of measures for each subscription. Costs that several subscriptions share are divided
+        equally.
+        """
         names = dict.fromkeys(sub.name for sub in self.expected)
         return [self._row(name, fate, millijoules) for name in names]
 
     def _row(self, name: str, fate: Fate, millijoules: Mapping[str, float]) -> Row:
+        """Return the row of measures for the subscriptions with a name."""
         own = {sub: expected for sub, expected in self.expected.items() if sub.name == name}
         due = [(sub, delivery) for sub, delivery in self._due() if sub in own]
         delays = sorted(delay for _, delivery in due if (delay := delivery.delay_ms) is not None)
@@ -202,7 +205,7 @@ class RunAccount:
         }
 
     def _due(self) -> Iterator[tuple[NodeSubscription, ExpectedDelivery]]:
-        """Expected deliveries of events since the warm-up, with their subscriptions."""
+        """Yield the expected deliveries of events since the warm-up, each with its subscription."""
         for sub, expected in self.expected.items():
             for delivery in expected.deliveries.values():
                 if delivery.event.time >= self._since:

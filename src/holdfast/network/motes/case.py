@@ -1,5 +1,6 @@
-"""A scenario with everything it takes from files, and the plan of a run with a seed.  Errors are found
-here.
+"""A scenario with the contents of all files that it names, and the plan of a run with a seed.
+
+Both steps check the scenario, so that errors appear before a run starts.
 """
 
 from __future__ import annotations
@@ -34,23 +35,23 @@ from .scenario import AsMeasured, Publisher, Scenario, Subscriber
 from .traffic import TrafficStream, streams
 
 LONGEST_HEADER = 34
-"""The most bytes that routing writes before a message."""
+"""The greatest number of bytes that routing writes before a message."""
 
 
 @dataclass(frozen=True)
 class SimulationCase:
-    """A scenario with all its files read; it can run on any machine."""
+    """A scenario with all its files read, so that it can run on any machine."""
 
     scenario: Scenario
     platform: Platform
     topology: Topology | None
-    """None if each seed draws its own."""
+    """The topology of all runs; ``None`` if each seed draws its own."""
     definition: ScenarioDefinition
     recordings: dict[int, Recording] = field(default_factory=dict)
-    """Recordings that publishers play, by index of the publisher."""
+    """The recordings that publishers play, by the index of the publisher."""
 
     def topology_for(self, seed: int) -> Topology:
-        """The nodes of the run with this seed."""
+        """Return the nodes of the run with this seed."""
         if self.topology is not None:
             return self.topology
         assert isinstance(self.scenario.nodes, Uniform)
@@ -61,7 +62,9 @@ class SimulationCase:
 def resolve_files(
     scenario: Scenario, folder: Path = Path(), lets: Mapping[str, Any] | None = None
 ) -> SimulationCase:
-    """Read the files that a scenario names, from ``folder``."""
+    """Read the files that a scenario names, relative to ``folder``. ``lets`` replaces parameters of its
+    definition.
+    """
     with at("energy", "platform"):
         name = scenario.energy.platform
         kind = platform(str(folder / name) if name.endswith(".toml") else name)
@@ -96,7 +99,7 @@ def _topic(definition: ScenarioDefinition, name: str) -> Topic:
 
 @dataclass(frozen=True)
 class SourceNodes:
-    """The nodes that publish a topic."""
+    """The nodes that publish a topic for one publisher of the scenario."""
 
     place: int
     """The index in the list of publishers."""
@@ -107,7 +110,7 @@ class SourceNodes:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The network of the run with one seed, and the task of each node."""
+    """The plan of the run with one seed: the network, and the task of each node."""
 
     topology: Topology
     setup: Setup
@@ -118,12 +121,12 @@ class RunPlan:
 
     @property
     def room(self) -> int:
-        """The bytes of a message that fit into a frame."""
+        """The number of bytes of a message that fit into a frame."""
         return _room(self.setup.radio)
 
     @property
     def ends(self) -> list[Destination]:
-        """The destinations of traffic, and the subscribers' nodes."""
+        """The destinations of traffic, followed by the subscribers' nodes."""
         sent_to = [end for sending in self.streams for end in sending.destinations]
         return sent_to + [sub.node for sub in self.subscriptions]
 
@@ -133,7 +136,9 @@ def _room(radio: Radio) -> int:
 
 
 def plan_run(case: SimulationCase, seed: int) -> RunPlan:
-    """The plan of the run with a seed; a ScenarioError if the scenario is impossible with it."""
+    """Return the plan of the run with a seed. Raise a `ScenarioError` if the scenario is impossible
+    with it.
+    """
     scenario, topology = case.scenario, case.topology_for(seed)
     setup = _setup(case, topology, seed)
     subscriptions = _subscriptions(case, topology)
@@ -144,6 +149,7 @@ def plan_run(case: SimulationCase, seed: int) -> RunPlan:
 
 
 def _setup(case: SimulationCase, topology: Topology, seed: int) -> Setup:
+    """Return the settings of the simulated network for one seed."""
     scenario, energy = case.scenario, case.scenario.energy
     with at("energy", "mains"):
         mains = find_nodes(topology, energy.mains)
@@ -162,6 +168,7 @@ def _setup(case: SimulationCase, topology: Topology, seed: int) -> Setup:
 
 
 def _propagation(scenario: Scenario, topology: Topology) -> propagation.Propagation:
+    """Return the propagation model; raise a `ScenarioError` if the links do not fit the topology."""
     if not isinstance(scenario.links, AsMeasured):
         if not topology.located:
             hint = "Take links of kind measured, or give nodes a file with x,y."
@@ -185,6 +192,7 @@ def _radio(scenario: Scenario) -> Radio:
 def _sources(
     case: SimulationCase, topology: Topology, listening: Sequence[NodeId], seed: int
 ) -> list[SourceNodes]:
+    """Return the nodes of each publisher of the scenario."""
     found: list[SourceNodes] = []
     for i, publisher in enumerate(case.scenario.publishers):
         with at("publishers", i, "from"):
@@ -197,7 +205,9 @@ def _sources(
 
 
 def _name_sources(case: SimulationCase, topology: Topology, sources: Sequence[SourceNodes]) -> Topology:
-    """Name nodes that play a recording after the sources they play."""
+    """Return the topology in which nodes that play a recording have the names of the sources that
+    they play.
+    """
     names = list(topology.names)
     for publishing in sources:
         if publishing.publisher.every is not None:
@@ -214,6 +224,7 @@ def _name_sources(case: SimulationCase, topology: Topology, sources: Sequence[So
 
 
 def _subscriptions(case: SimulationCase, topology: Topology) -> list[NodeSubscription]:
+    """Return the subscriptions of all subscribers of the scenario."""
     found: list[NodeSubscription] = []
     for i, subscriber in enumerate(case.scenario.subscribers):
         with at("subscribers", i):
@@ -229,7 +240,7 @@ def _subscriptions(case: SimulationCase, topology: Topology) -> list[NodeSubscri
 def _subscriptions_of(
     definition: ScenarioDefinition, subscriber: Subscriber, where: NodeId
 ) -> list[NodeSubscription]:
-    """The subscriptions of a node, by the names of conditions or topics."""
+    """Return the subscriptions of a node, by the names of conditions or topics."""
     topics_by_name = definition.topics_by_subscription()
     names = (subscriber.to,) if isinstance(subscriber.to, str) else subscriber.to
     for name in names:

@@ -52,35 +52,37 @@ UNSENT = "its publisher had no connection"
 
 @dataclass(frozen=True, kw_only=True)
 class Cbps:
-    """Brokers on nodes.  A publisher or subscriber on another node connects to one of them; a node that is
-    both gets a broker of its own.
+    """Settings of brokers on nodes.
+
+    A publisher or subscriber on a node without a broker connects to one of the brokers. A node with both a
+    publisher and a subscriber gets a broker of its own.
     """
 
     kind: ClassVar = "cbps"
     brokers: Literal["all"] | tuple[NodeName, ...] = "all"
     root: NodeName | None = None
-    """The root of the tree of brokers; by default the first broker or, if all nodes have one, the first
+    """The root of the tree of brokers. By default it is the first broker or, if all nodes have one, the first
     subscriber's.
     """
     links: tuple[tuple[NodeName, NodeName], ...] | None = None
-    """Connected pairs of brokers; by default each broker is connected with the first one on its best path
+    """Connected pairs of brokers. By default, each broker is connected with the first broker on its best path
     to the root.
     """
     rto: Duration | None = None
-    """How long to wait for an acknowledgement; by default as long as an answer may take."""
+    """The time in µs to wait for an acknowledgement. By default it is the time that an answer may take."""
     tries: AtLeastOne = 8
     """The number of tries, at growing intervals, after which a connection counts as lost."""
     queue: AtLeastOne = 20
-    """How many messages may wait at an end of a connection."""
+    """The number of messages that may wait at an end of a connection."""
 
     def on(self, context: RunContext) -> CbpsNodes:
-        """Set up the protocol for a run."""
+        """Set up the protocol for a run. Raise a `ScenarioError` if the settings do not fit the network."""
         with at("protocol"):
             return CbpsNodes(self, context)
 
 
 class CbpsNodes(ProtocolNodes):
-    """Brokers, clients and connections on the nodes of a run."""
+    """The brokers, clients and connections on the nodes of a run."""
 
     def __init__(self, cbps: Cbps, context: RunContext) -> None:
         super().__init__(context)
@@ -109,7 +111,7 @@ class CbpsNodes(ProtocolNodes):
         self._subscriptions = {(w.node, r.name): w for w in subs for r in self._requests_of(w)}
         self.hosts: dict[NodeId, NodeHost] = {}
         self._stored: dict[BundleKey, list[str]] = {}
-        """Names of the subscriptions for which brokers have stored a bundle."""
+        """The names of the subscriptions for which brokers have stored a bundle, by the key of the bundle."""
         self._unsent: set[tuple[str, Instant]] = set()
         self._counts: Counter[str] = Counter()
 
@@ -153,7 +155,7 @@ class CbpsNodes(ProtocolNodes):
         host.ask((PUBLISHER, publish(to_content(event))))
 
     def _requests_of(self, sub: NodeSubscription) -> list[Submit]:
-        """The requests of a subscriber: a condition, or every event of some topics."""
+        """Return the requests of a subscriber: for a condition, or for every event of its topics."""
         if sub.name in self._texts and not sub.plain:
             text, condition = self._texts[sub.name], self._context.definition.filters[sub.name]
             if condition.tables:
@@ -184,7 +186,7 @@ class CbpsNodes(ProtocolNodes):
                 self._counts["conditions unknown"] += 1
 
     def _cause(self, frame: Frame) -> str:
-        """Account for a frame that leaves a node; return its cause."""
+        """Record a frame that leaves a node; return the cause to which its energy is charged."""
         charge = self._context.account.charge
         if isinstance(frame, ConnectionHello):
             return charge([sub.name for sub in self._context.subscriptions], "Hello", "connection")
@@ -193,7 +195,7 @@ class CbpsNodes(ProtocolNodes):
         return charge(self._names(message), "Ack" if ack else wire_name(message), "ack" if ack else kind)
 
     def _names(self, message: CbpsMessage) -> list[str]:
-        """Names of the subscriptions that a message serves."""
+        """Return the names of the subscriptions that a message serves."""
         match message:
             case Bundle():
                 names = list(self._names_in_bundle(message))
@@ -207,6 +209,7 @@ class CbpsNodes(ProtocolNodes):
         return [sub.name for sub in self._context.subscriptions]
 
     def _names_in_bundle(self, bundle: Bundle) -> Iterator[str]:
+        """Yield the names of the subscriptions that a bundle serves."""
         for notification in bundle.notifications:
             yield from self._context.about(str(notification.content["topic"]))
         for advertisement in bundle.advertisements:
@@ -226,7 +229,9 @@ class CbpsNodes(ProtocolNodes):
 
     @cached_property
     def _in_transit(self) -> set[tuple[Value, Value]]:
-        """Events that wait at an end of a connection, or are not acknowledged, at the end of the run."""
+        """The events that are still in transit at the end of the run: they wait at a connection or are
+        unacknowledged.
+        """
         ends = [end for host in self.hosts.values() for end in host.state.ends.values()]
         messages = [message for end in ends for message, _ in end.waiting]
         messages += [end.sent.message for end in ends if end.sent is not None]
@@ -243,7 +248,7 @@ class CbpsNodes(ProtocolNodes):
 def _plan_connections(
     cbps: Cbps, context: RunContext, publishers: set[NodeId], subscribers: set[NodeId]
 ) -> tuple[list[NodeId], list[Pair]]:
-    """The nodes with brokers, and the connected pairs."""
+    """Return the nodes with brokers, and the connected pairs of nodes."""
     topology = context.topology
     with at("brokers"):
         brokers = list(range(len(topology))) if cbps.brokers == "all" else find_nodes(topology, cbps.brokers)
@@ -269,6 +274,7 @@ def _plan_connections(
 def _explicit_links(
     links: Iterable[tuple[NodeName, NodeName]], topology: Topology, brokers: list[NodeId]
 ) -> list[Pair]:
+    """Return the connections in the settings; raise a `ScenarioError` unless they form a tree of brokers."""
     pairs = []
     with at("links"):
         for i, pair in enumerate(links):
@@ -280,6 +286,6 @@ def _explicit_links(
 
 
 def _counts_of(state: MoteState) -> Counter[str]:
-    """Counts of connections and broker on a node."""
+    """Return the counts of the connections and the broker on a node."""
     found: Counter[str] = sum((end.counts for end in state.ends.values()), Counter())
     return found + (state.machines[BROKER].counted if BROKER in state.machines else Counter())

@@ -1,5 +1,6 @@
-"""The conditions of a scenario's definition as machines for nodes; no other module knows how they are
-compiled.
+"""The conditions of a scenario's definition as machines for nodes.
+
+Only this module depends on the compilation of conditions.
 """
 
 from __future__ import annotations
@@ -38,29 +39,29 @@ from ..protocols.cbps import condition as cbps
 
 @dataclass(frozen=True)
 class ScenarioDefinition:
-    """Topics and subscriptions of a scenario."""
+    """The topics and subscriptions of a scenario."""
 
     app: App
     checked: Checked
 
     @property
     def topics(self) -> dict[str, Topic]:
-        """Topics by name."""
+        """The topics of the definition, by name."""
         return {topic.name: topic for topic in self.checked.topics}
 
     @property
     def filters(self) -> dict[str, StateCondition]:
-        """Conditions that look at one event at a time, by name."""
+        """The conditions that evaluate one event at a time, by name."""
         return {condition.name: condition for condition in self.checked.of(StateCondition)}
 
     def operators(self) -> dict[str, Operator]:
-        """The operator that serves each subscription."""
+        """Return the operator that serves each subscription, by the name of the subscription."""
         made = operators(self.checked)
         return {name: operator_alone(made, name) for operator in made for name in operator.subscriptions}
 
     def topics_by_subscription(self) -> dict[str, tuple[str, ...]]:
-        """The topics whose readings each subscription needs, including those of all conditions that it
-        builds on.
+        """Return the topics whose readings each subscription needs. They include the topics of all conditions
+        on which it builds.
         """
         own = {name: set(operator.topics_by_name()[name]) for name, operator in self.operators().items()}
         above = {name: [other for other in builds_on(self.checked, name) if other in own] for name in own}
@@ -75,7 +76,7 @@ class ScenarioDefinition:
 
 
 def load_definition(text: str, folder: Path, lets: Mapping[str, Any] | None = None) -> ScenarioDefinition:
-    """Load a definition from a ``.hf`` file in ``folder``, or from its text; ``lets`` replaces parameters."""
+    """Load a definition from a ``.hf`` file in ``folder``, or from its text. ``lets`` replaces parameters."""
     app = App() if not text else load(folder / text) if text.endswith(".hf") else parse(text)
     return ScenarioDefinition(app, check(app, folder, lets))
 
@@ -88,12 +89,12 @@ class Evaluator:
         self._state = operator.machine.initial()
 
     def react(self, event: Event) -> list[Notification]:
-        """Process an event."""
+        """Process an event; return the notifications of the subscription."""
         self._state, transitions = push_alone(self._operator.machine, self._state, event)
         return self._address(transitions)
 
     def advance(self, until: Instant) -> list[Notification]:
-        """Advance the watermark."""
+        """Advance the watermark to ``until``; return the notifications that time alone causes."""
         if not self._operator.machine.traits.uses_watermark:
             return []
         self._state, transitions = advance_alone(self._operator.machine, self._state, until)
@@ -101,7 +102,7 @@ class Evaluator:
 
     @property
     def due(self) -> Instant | None:
-        """The time that the watermark must pass for the next timer to fire."""
+        """The time that the watermark must pass for the next timer to fire; ``None`` without a timer."""
         return self._operator.machine.due(self._state)
 
     def _address(self, transitions: list[Transition]) -> list[Notification]:
@@ -113,9 +114,9 @@ class Evaluator:
 
 
 def mote_machines(definition: Checked) -> dict[str, Machine[Any] | Gate]:
-    """The machine of each condition by name; each publisher runs it on its own samples.
+    """Return the machine of each condition by name. Each publisher runs it on its own samples.
 
-    A condition with a table gets a gate that passes samples relevant to any of its rows.
+    A condition with a table gets a gate that passes samples relevant to any row of the table.
 
     >>> from holdfast.definition.parse import parse
     >>> text = "topic T (value float)  state Warm on T [value > 25; value < 22] per source"
@@ -134,7 +135,7 @@ def mote_machines(definition: Checked) -> dict[str, Machine[Any] | Gate]:
 
 
 def why_not_alone(condition: StateCondition) -> str | None:
-    """Why a sensor cannot evaluate a condition from its own samples; None if it can."""
+    """Return the reason why a sensor cannot evaluate a condition from its own samples; ``None`` if it can."""
     alone = condition.keys and "source" in condition.keys[-1]
     if condition.forest is not None or not (alone or condition.momentary):
         return "has one state for several sensors; on motes each sensor has its own: write 'per source'"
@@ -144,7 +145,7 @@ def why_not_alone(condition: StateCondition) -> str | None:
 
 
 def scope(condition: StateCondition, event: Event) -> str | None:
-    """The outermost scope of a condition that contains an event."""
+    """Return the outermost scope of a condition that contains an event; ``None`` if no scope does."""
     keys = [key for key in scalar.chain(condition.keys, condition.forest)(event) or () if key is not None]
     return readable_key(keys[-1]) if keys and condition.keys else None
 
@@ -155,10 +156,10 @@ def scope(condition: StateCondition, event: Event) -> str | None:
 def broker_form(
     definition: ScenarioDefinition, condition: StateCondition
 ) -> tuple[str, cbps.ReplicatedCondition] | None:
-    """A condition for brokers: its text, and the machine that they compile from it; None if it has no
-    such form.
+    """Return a condition in the form for brokers: its text, and the machine that brokers compile from it.
 
-    A condition with a table is sent as a gate that covers all of its rows.
+    ``None`` if the condition has no such form. A condition with a table is sent as a gate that covers all of
+    its rows.
     """
     statements = definition.app.statements
     if condition.delivery.wait is not None or any(isinstance(s, UseGazetteer) for s in statements):
@@ -174,7 +175,7 @@ def broker_form(
 
 
 def for_brokers(condition: StateCondition) -> cbps.ReplicatedCondition:
-    """Compile a state filter for brokers."""
+    """Compile a state filter to the form of which every broker on the path runs a replica."""
     replicated = replicated_condition(condition)
     assert replicated is not None
     return replicated

@@ -1,9 +1,9 @@
 """A connection between two motes: messages of any length, in order and without duplicates, over lossy
 routing.
 
-Machines made for connections run above it.  A message is cut into segments that fit into a frame; each is
-sent again until it is acknowledged.  Each end has a session, which is new after a restart and after the other
-end was given up, so that no end takes an old segment for a new one.
+Machines that need connections run above it. A message is cut into segments that fit into a frame. Each
+segment is sent again until it is acknowledged. Each end has a session number, which is new after a restart
+and after a lost connection. So no end accepts an old segment as a new one.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from ...model.protocol import (
 )
 
 HEADER = 7
-"""Bytes before the part of a message in a segment: type, two sessions, a number."""
+"""The bytes of a segment before its part of the message: type, two sessions, a number."""
 LONGEST_PAUSE = 5
-"""How many times the time between two tries is doubled."""
+"""The number of times that the pause between two tries is doubled."""
 
 
 class ConnectionHello(NamedTuple):
-    """Announces the sender's session, and the receiver's as far as the sender knows it."""
+    """Announces the sender's session, and the receiver's session if the sender knows it."""
 
     session: Instant
     peer_session: Instant | None
@@ -42,7 +42,7 @@ class ConnectionHello(NamedTuple):
 
 
 class ConnectionSegment(NamedTuple):
-    """``size`` bytes of a message; the last segment completes it."""
+    """A part of a message with ``size`` bytes. The last segment completes the message."""
 
     session: Instant
     peer_session: Instant
@@ -53,42 +53,44 @@ class ConnectionSegment(NamedTuple):
 
 
 class ConnectionAck(NamedTuple):
-    """Acknowledges a segment."""
+    """Acknowledges the segment with the same number in the sender's present session."""
 
     session: Instant
     peer_session: Instant
     number: int
     message: Any
-    """For the account only; an acknowledgement is as long as a header."""
+    """The acknowledged message, only for accounts. An acknowledgement is as long as a header."""
 
 
 Frame = ConnectionHello | ConnectionSegment | ConnectionAck
 
 
 def bytes_of(frame: Frame) -> int:
-    """The size of a frame on a mote, in bytes."""
+    """Return the size of a frame on a mote, in bytes."""
     return HEADER + frame.size if isinstance(frame, ConnectionSegment) else HEADER
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """Parameters of a connection."""
+    """The parameters of a connection between motes."""
 
     rto: Duration
-    """After this time without acknowledgement a segment is sent again; the time doubles with each try."""
+    """The time in µs without acknowledgement after which a segment is sent again. It doubles with
+    each try.
+    """
     tries: int
     """The number of tries after which the connection counts as lost."""
     queue: int
-    """How many messages may wait; beyond that one that is ``losable`` is dropped."""
+    """The number of messages that may wait. Beyond it, a ``losable`` message is dropped."""
     segment: int
-    """Bytes of a message in a segment."""
+    """The number of bytes of a message in one segment."""
     size: Callable[[Any], int]
     losable: Callable[[Any], bool]
 
 
 @dataclass(slots=True)
 class End:
-    """One end of a connection.  Its methods yield effects for routing and inputs for the machine above."""
+    """One end of a connection. Its methods yield effects for routing and inputs for the machine above."""
 
     peer: Peer
     terms: Terms
@@ -99,7 +101,7 @@ class End:
     waiting: deque[tuple[Any, int]] = field(default_factory=deque)
     """Messages with the number of bytes still to be sent."""
     sent: ConnectionSegment | None = None
-    """The segment that is not acknowledged yet."""
+    """The segment whose acknowledgement is missing; ``None`` if there is none."""
     number: int = 0
     expected: int = 0
     counts: Counter[str] = field(default_factory=Counter)
@@ -114,7 +116,7 @@ class End:
         yield self._set_retry_timer(now)
 
     def send(self, now: Instant, message: Any) -> Iterator[Effect | Input]:
-        """Queue a message; it is discarded if the connection is down."""
+        """Queue a message. It is discarded if the connection is down."""
         if not self.up:
             return
         self.waiting.append((message, self.terms.size(message)))
@@ -127,7 +129,9 @@ class End:
             yield from self._next(now)
 
     def on_timer(self, now: Instant) -> Iterator[Effect | Input]:
-        """Handle the retry timer."""
+        """Handle the retry timer: send the hello or the segment again, or close the connection after the last
+        try.
+        """
         if not self.up:
             yield from self.open(now)
         elif self.sent is not None and self.tries < self.terms.tries:
@@ -139,7 +143,7 @@ class End:
             yield from self.open(now)
 
     def on_frame(self, now: Instant, frame: Frame) -> Iterator[Effect | Input]:
-        """Handle a frame from the other end; frames of an earlier session are ignored."""
+        """Handle a frame from the other end. Frames of an earlier session are ignored."""
         if self.peer_session is not None and frame.session < self.peer_session:
             return
         if isinstance(frame, ConnectionHello) and frame.session != self.peer_session:
@@ -153,7 +157,7 @@ class End:
             yield Send(self.peer, ConnectionHello(self.session, self.peer_session, True))
 
     def _on_current_session(self, now: Instant, frame: Frame) -> Iterator[Effect | Input]:
-        """Handle a frame of the present session of both ends."""
+        """Handle a frame that belongs to the present session of both ends."""
         assert self.peer_session is not None
         if not self.up:
             self.up, self.tries = True, 0
@@ -172,7 +176,7 @@ class End:
                 yield from self._next(now)
 
     def _next(self, now: Instant) -> Iterator[Effect]:
-        """Send the next segment, if there is one."""
+        """Send the next segment, if a message is waiting."""
         if not self.waiting:
             return
         assert self.peer_session is not None

@@ -1,4 +1,6 @@
-"""The interface between a protocol and a run: the services a protocol finds, and the methods a run calls."""
+"""The interface between a protocol and a run: the services for a protocol, and the methods that a run
+calls.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,15 @@ from .conditions import ScenarioDefinition
 
 @dataclass(frozen=True)
 class RunContext:
-    """A network with its publishers and subscribers, as a protocol finds it."""
+    """The network of a run with its publishers and subscribers, as a protocol uses it."""
 
     network: Network
     topology: Topology
     seed: int
     airing: Duration
-    """About how long a node takes to send to its neighbours, in µs."""
+    """The approximate time in µs that a node takes to send to all its neighbours."""
     room: int
-    """The bytes of a message that fit into a frame."""
+    """The number of bytes of a message that fit into a frame."""
     definition: ScenarioDefinition
     publishers: Mapping[str, tuple[NodeId, ...]]
     """The publishers' nodes, by topic."""
@@ -42,34 +44,39 @@ class RunContext:
         return tuple(self.account.expected)
 
     def about(self, topic: str) -> list[str]:
-        """Names of the subscriptions to a topic."""
+        """Return the names of the subscriptions to a topic."""
         return [sub.name for sub in self.subscriptions if topic in sub.topics]
 
 
 class ProtocolNodes(ABC):
-    """A protocol on the nodes of a run."""
+    """The base class of a protocol on the nodes of a run. A protocol implements the abstract methods.
+
+    The run calls `destinations` once, `boot` at each start of a node, and `measures` at the end.
+    """
 
     patience: Duration | None = None
-    """The time after which a node without an answer sends again, in µs; None if no node does."""
+    """The time in µs after which a node without an answer sends again; ``None`` if no node does."""
     cycle: Duration | None = None
-    """The period of its traffic without events, in µs; None if there is no such traffic."""
+    """The period in µs of the protocol's traffic without events; ``None`` if there is no such traffic."""
 
     def __init__(self, context: RunContext) -> None:
         self._context = context
 
     @abstractmethod
     def destinations(self) -> Iterable[Destination]:
-        """The destinations of its messages; the run checks that routing reaches them."""
+        """Return the destinations of the protocol's messages. The run checks that routing reaches them."""
 
     @abstractmethod
     def boot(self, node: Node, router: RoutingService) -> None:
-        """Install it on a node that starts or restarts."""
+        """Install the protocol on a node that starts or restarts."""
 
     def bury(self, node: NodeId) -> None:  # noqa: B027
-        """Called when a node has gone down and lost its memory."""
+        """Collect the counters of a node that has gone down and lost its memory."""
 
     def offset(self, _node: NodeId) -> Duration | None:
-        """When in a period a node should publish; None if it does not matter."""
+        """Return the time in µs within a period at which a node should publish; ``None`` if any time is
+        suitable.
+        """
         return None
 
     @abstractmethod
@@ -78,10 +85,10 @@ class ProtocolNodes(ABC):
 
     @abstractmethod
     def fate(self, sub: NodeSubscription, event: Event) -> str:
-        """Why a subscription was not notified of an event."""
+        """Return why a subscription was not notified of an event."""
 
     def measures(self) -> Row:
-        """Measures of the protocol itself."""
+        """Return the measures of the protocol itself, at the end of the run."""
         return {}
 
 
@@ -94,7 +101,9 @@ def schedule_subscriptions(
     subscribe: SubscriptionHandler,
     unsubscribe: SubscriptionHandler,
 ) -> None:
-    """Call ``subscribe`` and ``unsubscribe`` for the subscriptions of a node, at their times by its clock."""
+    """Call ``subscribe`` and ``unsubscribe`` for the subscriptions of a node, at their times by the node's
+    clock.
+    """
 
     def begin(sub: NodeSubscription) -> None:
         subscribe(sub)
@@ -107,7 +116,7 @@ def schedule_subscriptions(
 
 
 class ChargingRouter:
-    """A router that charges each message to the subscriptions it serves."""
+    """A routing service that charges each message to the subscriptions that the message serves."""
 
     def __init__(self, router: RoutingService, cause: Callable[[Any], str]) -> None:
         self._router, self._cause = router, cause

@@ -1,8 +1,8 @@
-"""Convert a document to frozen values; errors carry the position, the expected form, and a hint.
+"""Conversion of a document to frozen values. Errors carry the position, the expected form, and a hint.
 
-Any dataclass can be a target: its fields define the allowed keys and their defaults.  A key is a field's name
-with hyphens and without the unit at its end (``range_m`` is ``range: 30 m``).  Where several classes are
-possible, the ``kind`` in the document selects one.
+Any dataclass can be a target: its fields define the allowed keys and their defaults. A key is a field's name
+with hyphens and without the unit at its end (``range_m`` is ``range: 30 m``). Where several classes are
+possible, the ``kind`` in the document selects one of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ _CHOICE = re.compile(r"Invalid enum value '?(.*?)'?")
 
 
 def convert(document: Document, kind: type[T]) -> T:
-    """The values of a document as a frozen value of type ``kind``."""
+    """Return the values of a document as a frozen value of type ``kind``; raise a `DefinitionError` at their
+    position.
+    """
     try:
         values: T = value(kind, document.values)
         return values
@@ -47,7 +49,7 @@ def convert(document: Document, kind: type[T]) -> T:
 
 
 def value(kind: Any, given: Any) -> Any:
-    """Convert a value of the document to a type."""
+    """Convert a value of the document to a type; raise a `ScenarioError` if it does not fit."""
     if is_dataclass(kind):
         return _dataclass(kind, given)
     if (quantity := quantity_in(kind)) is not None:
@@ -69,7 +71,9 @@ def _value_at(step: str | int, kind: Any, given: Any) -> Any:
 
 
 def _expect(kind: str, given: Any) -> Any:
-    """Return the value if it is a ``dict``, or a ``list``; else raise."""
+    """Return the value if its type has the name ``kind``, which is ``dict`` or ``list``; otherwise raise an
+    error.
+    """
     name = type(given).__name__
     if name != kind:
         raise ScenarioError(f"expected {_WORDS[kind]}; got {_WORDS.get(name, given)}")
@@ -80,7 +84,7 @@ def _expect(kind: str, given: Any) -> Any:
 
 
 def keys(part: type) -> dict[str, tuple[str, Any]]:
-    """The keys of a part of the document, each with the field it sets and its type.
+    """Return the keys of a part of the document, each with the field that it sets and the field's type.
 
     >>> from holdfast.network.sim.propagation import UnitDisk
     >>> [(key, name) for key, (name, _) in keys(UnitDisk).items()]
@@ -96,6 +100,7 @@ def _key_of(name: str, kind: Any) -> str:
 
 
 def _dataclass(part: Any, given: Any) -> Any:
+    """Convert a mapping to a dataclass; raise a `ScenarioError` for unknown and missing keys."""
     known = keys(part)
     every = ["kind", *known] if hasattr(part, "kind") else list(known)
     for key in _expect("dict", given):
@@ -117,16 +122,17 @@ def _dataclass(part: Any, given: Any) -> Any:
 
 
 def options(kind: Any) -> tuple[Any, ...]:
-    """The alternatives of a union type, or the type itself."""
+    """Return the alternatives of a union type, or the type itself as the only alternative."""
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
 def kinds(several: tuple[Any, ...]) -> dict[str, Any]:
-    """The classes that a ``kind`` selects, by its value."""
+    """Return the classes that a ``kind`` in the document selects, by the value of ``kind``."""
     return {option.kind: option for option in several if hasattr(option, "kind")}
 
 
 def _one_of(several: tuple[Any, ...], given: Any) -> Any:
+    """Convert a value to one of several types; the ``kind`` selects among classes."""
     if given is None and NoneType in several:
         return None
     parts = [option for option in several if is_dataclass(option)]
@@ -169,7 +175,7 @@ def _list(items: tuple[Any, ...], given: Any) -> tuple[Any, ...]:
 
 
 def quantity_in(kind: Any) -> Quantity | None:
-    """The quantity with which a number's type is annotated; None if there is none."""
+    """Return the quantity with which a number's type is annotated; ``None`` if there is none."""
     known = getattr(kind, "__metadata__", ())
     return next((item for item in known if isinstance(item, Quantity)), None)
 
@@ -192,7 +198,7 @@ def _plain(kind: Any, given: Any) -> Any:
 
 
 def _reword(message: str) -> str:
-    """A message of msgspec in the words of a scenario file.
+    """Return a message of msgspec in the words of a scenario file.
 
     >>> _reword("Expected `int`, got `str`"), _reword("Expected `int` >= 1")
     ('expected a whole number; got text', 'expected a whole number >= 1')

@@ -67,42 +67,48 @@ OVERFLOWED, GIVEN_UP = "overflowed", "given up"
 LOST_WITH_ITS_NODE = "lost with its node"
 NOBODY = "its rendezvous node knew nobody"
 UNKNOWN = "its publisher did not know"
-"""The publisher did not know of the subscription."""
+"""The fate of a sample whose publisher did not know of the subscription."""
 NEVER = "never discovered"
-"""No subscription of the reader reached the node that must register it."""
+"""The fate of a sample for a reader whose subscription never reached the node that must register it."""
 
 LEVELS: Mapping[str | float, Level] = {"best-effort": BEST_EFFORT, "full": FULL, "transition": TRANSITION}
 LATE_IN_ROUND = 0.9
-"""EATDDS: nodes report in the last tenth of the reporting period, so that an election uses recent values."""
+"""The share of the reporting period after which nodes report in EATDDS, so that an election uses recent
+values.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dds:
-    """TinyDDS and its successors."""
+    """Settings of TinyDDS and its successors."""
 
     kind: ClassVar = "dds"
     mode: ModeName = "DefTDDS"
     rendezvous: tuple[NodeName, ...] = ()
-    """The rendezvous nodes, selected by hash [D10]; by default the node nearest to the centre."""
+    """The rendezvous nodes, of which a hash selects one for each topic [D10]. By default, the node nearest to
+    the centre.
+    """
     level: Literal["best-effort", "full", "transition"] | float = "best-effort"
-    """The reliability of samples.  A number is the reading above which samples must arrive [D8]; with
+    """The reliability of samples. With a number, samples whose reading exceeds it must arrive [D8]. With
     ``transition``, samples that start or end a condition of the definition must arrive.
     """
     percent: Annotated[float, Meta(ge=0, le=100)] | None = None
-    """ARQoS: the share of its samples that subscribers to a topic ask for."""
+    """For ARQoS: the share of samples that subscribers to a topic request, in percent; ``None`` without
+    ARQoS.
+    """
     reliable: ReliableSettings = field(default_factory=ReliableSettings)
     discovery: DiscoverySettings = field(default_factory=DiscoverySettings)
     rotation: RotationSettings = field(default_factory=RotationSettings)
     adaptive: AdaptiveSettings = field(default_factory=AdaptiveSettings)
     ifs: bool = False
-    """Interference-free scheduling: publishers of a grid send in their slots.  [D32]"""
+    """Whether publishers of a grid send in their slots: interference-free scheduling. [D32]"""
 
     def on(self, context: RunContext) -> DdsNodes:
-        """Set up the protocol for a run."""
+        """Set up the middleware on the nodes of a run, and return it."""
         return DdsNodes(self, context)
 
     def deployment(self, context: RunContext) -> DdsDeployment:
-        """The configuration that is compiled into the nodes."""
+        """Return the configuration that is compiled into the nodes."""
         topology = context.topology
         conditions = _conditions_to_deploy(context, self.level)
         declared = enumerate(context.definition.topics.values())
@@ -127,14 +133,18 @@ class Dds:
 
 
 def _conditions_on_motes(context: RunContext) -> dict[str, StateCondition]:
-    """The subscribed conditions that run on publishers' nodes; others are evaluated at their subscribers."""
+    """Return the subscribed conditions that publishers' nodes evaluate. Subscribers evaluate the other
+    conditions.
+    """
     wanted = {sub.name for sub in context.subscriptions if not sub.plain}
     return {name: c for name, c in _mote_conditions(context).items() if name in wanted}
 
 
 def _conditions_to_deploy(context: RunContext, level: str | float) -> dict[str, StateCondition]:
-    """The conditions on publishers' nodes.  With level ``transition`` these are all that a mote can run,
-    since it must know which samples start or end one.
+    """Return the conditions to deploy on publishers' nodes.
+
+    With level ``transition`` these are all conditions that a mote can run, because a publisher must know
+    which samples start or end a condition.
     """
     if level != TRANSITION:
         return _conditions_on_motes(context)
@@ -148,13 +158,14 @@ def _conditions_to_deploy(context: RunContext, level: str | float) -> dict[str, 
 
 
 def _mote_conditions(context: RunContext) -> dict[str, StateCondition]:
-    """The conditions that a mote can run."""
+    """Return the conditions that a mote can run."""
     return {name: c for name, c in context.definition.filters.items() if why_not_alone(c) is None}
 
 
 def _topic(
     id: TopicId, topic: model.Topic, level: str | float, conditions: Mapping[str, StateCondition]
 ) -> DdsTopic:
+    """Return the DDS topic for a topic of the definition, with its level and its conditions."""
     numbers = [each.name for each in topic.attributes if each.kind in ("float", "int")]
     reading = "value" if "value" in numbers or not numbers else numbers[0]
     known = LEVELS.get(level)
@@ -180,11 +191,11 @@ def _schedule(topology: Topology) -> SlotSchedule:
 
 
 Sample = tuple[str, SampleStream, Instant]
-"""Identifies a sample given to a writer: publisher, stream, and time of publication."""
+"""Identifies a sample that was passed to a writer, by publisher, stream, and time of publication."""
 
 
 class DdsNodes(ProtocolNodes):
-    """The middleware on the nodes of a run, and its reports on their samples."""
+    """The middleware on the nodes of a run, and the account of its samples."""
 
     def __init__(self, dds: Dds, context: RunContext) -> None:
         super().__init__(context)
@@ -201,9 +212,9 @@ class DdsNodes(ProtocolNodes):
         self._sinks = Sinks(context.definition, here, context.account)
         self._readers = {(w.node, name): w for w in context.subscriptions for name in self._interests(w)}
         self._names: dict[tuple[TopicId, str | None], tuple[str, ...]] = {}
-        """Names of the subscriptions that messages serve, by topic and condition."""
+        """The names of the subscriptions that messages serve, by topic and condition."""
         self._counts_of_lost: Counter[str] = Counter()
-        """Counts of nodes that are down."""
+        """The middleware's counts on nodes that went down."""
         self.accepted: dict[Sample, SampleName] = {}
         self._refused: set[Sample] = set()
         self._given_up: set[SampleName] = set()
@@ -212,7 +223,7 @@ class DdsNodes(ProtocolNodes):
         """Samples in the ring, or waiting for a slot, at nodes that died."""
         self._subscribed: dict[tuple[NodeId, str], Instant] = {}
         self._registered: dict[tuple[NodeId, str], dict[NodeId, Instant]] = {}
-        """By subscriber and topic: the time at which each node registered the subscription."""
+        """For each subscriber and topic, the time at which each node registered the subscription."""
         self._rebroadcasts = 0
         self._repeated = 0
 
@@ -222,11 +233,11 @@ class DdsNodes(ProtocolNodes):
         return [int(peer) for peer in self.deployment.positions]
 
     def _is_placed(self, sub: NodeSubscription) -> bool:
-        """Whether publishers' nodes run the condition, or the gate before it."""
+        """Return whether publishers' nodes run the condition, or the gate before it."""
         return sub.name in self._placed and not sub.plain
 
     def _interests(self, sub: NodeSubscription) -> dict[str, Interest]:
-        """The interests of a subscriber, by the names of its readers."""
+        """Return the interests of a subscriber, by the names of its readers."""
         if self._is_placed(sub):
             return {sub.name: Interest(topic=sub.topics[0], condition=sub.name)}
         return {f"{sub.name} {topic}": Interest(topic=topic) for topic in sub.topics}
@@ -246,7 +257,7 @@ class DdsNodes(ProtocolNodes):
             self._report_from(node, host)
 
     def _report_from(self, node: Node, host: NodeHost) -> None:
-        """Report the node's remaining energy to the middleware, periodically.  [D47]"""
+        """Report the node's remaining energy to the middleware, periodically. [D47]"""
         period = self._dds.rotation.reports
         spread = stream(self._context.seed, "report", node.id).uniform(LATE_IN_ROUND, 0.99)
 
@@ -287,14 +298,14 @@ class DdsNodes(ProtocolNodes):
     # The account.
 
     def _cause(self, message: DdsMessage) -> str:
-        """Account for a message that leaves a node; return its cause."""
+        """Record a message that leaves a node; return the cause to which its energy is charged."""
         about = _about(message)
         if (names := self._names.get(about)) is None:
             names = self._names[about] = self._subscription_names(*about)
         return self._context.account.charge(names, message_name(message), cause_of(message))
 
     def _subscription_names(self, topic: TopicId, condition: str | None) -> tuple[str, ...]:
-        """Names of the subscriptions that a message serves."""
+        """Return the names of the subscriptions that a message serves."""
         name = self.deployment.topics.by_id[topic].name
         if condition:
             return (condition,)
@@ -328,7 +339,7 @@ class DdsNodes(ProtocolNodes):
                 known.setdefault(node.id, self._context.network.now)
 
     def _on_notification(self, node: Node, sub: NodeSubscription, what: request.DdsNotify) -> None:
-        """Account for a notification at a subscriber; receivers know the positions of motes."""
+        """Record a notification at a subscriber. Receivers know the positions of motes."""
         topology, origin = self._context.topology, int(what.origin)
         place = tuple(topology.positions[origin])
         event = Event(what.topic, what.time, topology.names[origin], what.values, what.name.sequence, place)
@@ -366,7 +377,7 @@ class DdsNodes(ProtocolNodes):
         return LOST_WITH_ITS_NODE if plain in self._lost_with_node[1] else unknown
 
     def _is_undiscovered(self, sub: NodeSubscription, event: Event, origin: NodeId) -> bool:
-        """Whether no node that could forward an event to a subscriber ever registered its subscription."""
+        """Return whether no node that could forward an event ever registered the subscription."""
         keepers = self._registrars(event.topic)
         needed = {origin} if origin in keepers else set(keepers)
         known = self._registered.get((sub.node, event.topic), {})
@@ -374,13 +385,13 @@ class DdsNodes(ProtocolNodes):
 
     @cached_property
     def _waiting(self) -> tuple[set[SampleName], set[Sample]]:
-        """Samples in rings, and waiting for slots, at the end of the run."""
+        """Return the samples in rings and the samples that wait for slots, at the end of the run."""
         held = [_held_samples(node, host.state) for node, host in self.hosts.items()]
         return {name for ringed, _ in held for name in ringed}, {each for _, some in held for each in some}
 
     @cached_property
     def _in_transit(self) -> set[SampleName]:
-        """Samples in transit at the end of the run."""
+        """Return the samples in transit at the end of the run."""
         messages = (datagram.message for datagram in self._context.ledger.held())
         return {message.name for message in messages if isinstance(message, DataMessage)}
 
@@ -404,17 +415,21 @@ class DdsNodes(ProtocolNodes):
         }
 
     def memory(self) -> dict[str, int]:
-        """Bytes of the middleware on the node that needs most; rings count in full.  [D70]"""
+        """Return the memory of the middleware in bytes, by part, on the node that needs most. Rings count in
+        full. [D70]
+        """
         bytes_by_node = [_memory(host.state, self.deployment) for host in self.hosts.values()]
         return max(bytes_by_node, key=lambda each: sum(each.values()), default={})
 
     def total_counts(self) -> Counter[str]:
-        """Counts of the middleware, summed over all nodes."""
+        """Return the counts of the middleware, summed over all nodes."""
         return sum((host.state.counted for host in self.hosts.values()), self._counts_of_lost)
 
     def _discovery(self) -> list[Duration | None]:
-        """For each subscriber and topic, the time until all nodes that must register the subscription did.
-        [D44]
+        """Return, for each subscriber and topic, the time in µs until all responsible nodes registered the
+        subscription.
+
+        ``None`` where this did not happen. [D44]
         """
         found: list[Duration | None] = []
         for (subscriber, topic), since in self._subscribed.items():
@@ -426,8 +441,10 @@ class DdsNodes(ProtocolNodes):
         return found
 
     def _registrars(self, topic: str) -> tuple[NodeId, ...]:
-        """The nodes that register subscriptions: the rendezvous node; with BL and Hy every publisher; with
-        EA the present rendezvous node, which is not fixed.
+        """Return the nodes that register subscriptions to a topic.
+
+        In DefTDDS this is the rendezvous node, in BLTDDS and HyTDDS every publisher. In EATDDS it is the
+        present rendezvous node, which is not fixed.
         """
         mode = MODES[self.deployment.mode]
         if not mode.brokered:
@@ -437,8 +454,8 @@ class DdsNodes(ProtocolNodes):
 
 
 def _held_samples(node: NodeId, state: DdsState) -> tuple[list[SampleName], list[Sample]]:
-    """The samples that a node holds: by name those unacknowledged, unconfirmed or queued, and those that
-    wait for its slot.
+    """Return the samples that a node stores: by name the unacknowledged, unconfirmed and queued samples, and
+    the samples that wait for its slot.
     """
     ringed = [held.data.name for writer in state.writers.values() for held in writer.ring]
     ringed += [data.name for history in state.histories.values() for data in history.sent.values()]
@@ -446,6 +463,7 @@ def _held_samples(node: NodeId, state: DdsState) -> tuple[list[SampleName], list
 
 
 def _memory(state: DdsState, deployment: DdsDeployment) -> dict[str, int]:
+    """Return the memory of a node's state in bytes, by part."""
     known = deployment.topics.by_id
     reliable = [s for s in state.writers if s.condition != PLAIN or known[s.topic].level != BEST_EFFORT]
     tables = [*state.subscribers.values(), *(each.registry for each in state.rendezvous.values())]
@@ -459,7 +477,9 @@ def _memory(state: DdsState, deployment: DdsDeployment) -> dict[str, int]:
 
 
 def _about(message: DdsMessage) -> tuple[TopicId, str | None]:
-    """The topic and condition of a message; the condition is empty for plain samples, None if it has none."""
+    """Return the topic and condition of a message. The condition is empty for plain samples, and ``None`` for
+    other messages.
+    """
     match message:
         case Notice(sub):
             return _about(sub)

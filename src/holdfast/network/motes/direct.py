@@ -1,4 +1,4 @@
-"""No middleware: publishers send readings directly to the subscribers."""
+"""A protocol without middleware: publishers send readings directly to the subscribers."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ from .sink import Sinks
 
 @dataclass(frozen=True, kw_only=True)
 class Direct:
-    """Readings are sent to the subscribers' nodes, and conditions are evaluated there."""
+    """Settings of the protocol: readings are sent to the subscribers' nodes, which evaluate the
+    conditions.
+    """
 
     kind: ClassVar = "direct"
     filters: Literal["sink", "source"] = "sink"
-    """With ``source``, publishers send only readings that start or end a condition they can evaluate
-    alone.
+    """The place of the filters. With ``source``, publishers send only readings that start or end a condition
+    which they can evaluate alone.
     """
 
     def on(self, context: RunContext) -> DirectNodes:
-        """Set up the protocol for a run."""
+        """Set up the direct delivery of readings in a run, and return it."""
         return DirectNodes(context, at_source=self.filters == "source")
 
 
 class DirectNodes(ProtocolNodes):
-    """Routers, subscribers, and the filters of publishers on the nodes of a run."""
+    """The protocol on the nodes of a run: routers, subscribers, and the filters of publishers."""
 
     def __init__(self, context: RunContext, at_source: bool) -> None:
         super().__init__(context)
@@ -56,7 +58,7 @@ class DirectNodes(ProtocolNodes):
         router.register_handler(KIND, False, lambda datagram: self._sinks.on_event(node, datagram.message))
 
     def publish(self, node: Node, event: Event) -> None:
-        """Send an event once to each subscribing node, with the size of a DDS sample."""
+        """Send an event once to each subscribing node. The message has the size of a DDS sample."""
         wanted: dict[NodeId, list[str]] = {}
         for sub in self._context.subscriptions:
             if event.topic in sub.topics and self._is_relevant(node, sub, event) and sub.at(event.time):

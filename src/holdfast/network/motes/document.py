@@ -13,22 +13,22 @@ from ...errors import DefinitionError, InputError, Place
 from .fault import Route, ScenarioError
 
 MOST = 100_000
-"""The most values of a document; with aliases, a short document could have any number."""
+"""The greatest number of values of a document. With aliases, even a short document could have any number."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """The values of a YAML file, and their positions."""
+    """The values of a YAML file, with their positions for error messages."""
 
     values: Any
     places: Mapping[Route, Place]
     keys: Mapping[Route, Place]
-    """The position of each key."""
+    """The position of each key in the file."""
     text: str
     file: str
 
     def error_at(self, fault: ScenarioError) -> DefinitionError:
-        """The error with its position: of the value or its key, or of the enclosing value if that is
+        """Return an error with its position: that of the value or its key, or of the enclosing value if it is
         missing.
         """
         route, places = fault.route, self.keys if fault.key else self.places
@@ -39,8 +39,8 @@ class Document:
         return DefinitionError(fault.message, place, hint=fault.hint, text=self.text, file=self.file)
 
     def error_inside(self, route: Route, error: DefinitionError) -> DefinitionError:
-        """Move an error in a definition that is a value here to its position in the document, if its lines
-        are found.
+        """Return an error in an embedded definition, with its position in the document if the definition's
+        lines can be located.
         """
         place, lines = error.place, self.text.splitlines()
         if place is None or error.text is None:
@@ -52,7 +52,7 @@ class Document:
         return DefinitionError(error.message, there, hint=error.hint, text=self.text, file=self.file)
 
     def put(self, route: Route, value: Any, written: Route) -> Document:
-        """A copy with another value at ``route``; its positions are those of ``written``."""
+        """Return a copy with another value at ``route``. Its positions are those of ``written``."""
         places, depth = dict(self.places), len(written)
         for there, place in self.places.items():
             if there[:depth] == written:
@@ -70,12 +70,12 @@ def _put(values: Any, route: Route, value: Any) -> Any:
 
 
 def load(path: Path) -> Document:
-    """Read a file."""
+    """Read a YAML file; raise an `InputError` if it cannot be read."""
     return parse(text_of(path), str(path))
 
 
 def text_of(path: Path) -> str:
-    """Read a file as text."""
+    """Read a file as text; raise an `InputError` if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -85,7 +85,7 @@ def text_of(path: Path) -> str:
 
 
 def parse(text: str, file: str = "scenario") -> Document:
-    """Parse a text."""
+    """Parse a YAML text. ``file`` is its name in error messages."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
@@ -99,6 +99,8 @@ def parse(text: str, file: str = "scenario") -> Document:
 
 
 class _DocumentReader:
+    """Reads the nodes of a YAML document, and collects the positions of values and keys."""
+
     def __init__(self, text: str, file: str) -> None:
         self._text, self._file = text, file
         self._scalars = yaml.SafeLoader("")
@@ -106,7 +108,7 @@ class _DocumentReader:
         self.keys: dict[Route, Place] = {}
 
     def value(self, node: Any, route: Route, within: tuple[Any, ...]) -> Any:
-        """The value of a YAML node; records its position and those of its parts."""
+        """Return the value of a YAML node. Record its position and those of its parts."""
         self.places[route] = _place(node)
         if len(self.places) > MOST or node in within:
             raise self._fault(node, f"the document repeats itself: more than {MOST:,} values")
@@ -121,6 +123,9 @@ class _DocumentReader:
                 return {key: self.value(item, (*route, key), within) for key, item in items}
 
     def _items(self, node: Any, route: Route) -> Iterator[tuple[str, Any]]:
+        """Yield the items of a mapping; raise an error for a key that occurs twice or is no word or
+        number.
+        """
         seen: dict[str, Place] = {}
         for key_node, item in node.value:
             if key_node.tag == "tag:yaml.org,2002:merge":

@@ -1,4 +1,7 @@
-"""Failures of a scenario, and the actions they cause."""
+"""Failures of a scenario, and the actions that apply them to a network.
+
+To add a failure, write a class, add it to `Failure`, and handle it in `action`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from .nodes import NodeName, find_nodes
 
 @dataclass(frozen=True)
 class _ToNodes:
-    """A failure of nodes."""
+    """The base class of failures of nodes."""
 
     at: Duration
     nodes: tuple[NodeName, ...]
@@ -25,39 +28,41 @@ class _ToNodes:
 
 @dataclass(frozen=True)
 class _ToLinks:
-    """A failure of links between pairs of nodes."""
+    """The base class of failures of links between pairs of nodes."""
 
     at: Duration
     links: tuple[tuple[NodeName, NodeName], ...]
 
 
 class Kill(_ToNodes):
-    """Nodes go down."""
+    """A failure in which nodes go down."""
 
     kind: ClassVar = "kill"
 
 
 class Restart(_ToNodes):
-    """Nodes start again with no memory."""
+    """The restart of nodes, without memory."""
 
     kind: ClassVar = "restart"
 
 
 class Cut(_ToLinks):
-    """Links are cut in both directions."""
+    """A failure in which links are cut in both directions."""
 
     kind: ClassVar = "cut"
 
 
 class Mend(_ToLinks):
-    """Cut links work again."""
+    """The repair of cut links."""
 
     kind: ClassVar = "mend"
 
 
 @dataclass(frozen=True)
 class Partition:
-    """Only links within a group work; nodes in no group form one together."""
+    """A failure in which only links within a group work. The nodes that are in no group form one further
+    group.
+    """
 
     kind: ClassVar = "partition"
     at: Duration
@@ -66,7 +71,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Heal:
-    """All links work again."""
+    """The repair of all links."""
 
     kind: ClassVar = "heal"
     at: Duration
@@ -74,7 +79,7 @@ class Heal:
 
 @dataclass(frozen=True)
 class Drift(_ToNodes):
-    """Clocks of nodes deviate by so many parts per million."""
+    """A failure in which the clocks of nodes deviate, in parts per million."""
 
     kind: ClassVar = "drift"
     by: Ppm
@@ -84,7 +89,9 @@ Failure = Kill | Restart | Cut | Mend | Partition | Heal | Drift
 
 
 def action(failure: Failure, topology: Topology) -> Callable[[Network], None]:
-    """The function that applies a failure to a network."""
+    """Return the function that applies a failure to a network. Raise a `ScenarioError` if it does not fit the
+    topology.
+    """
     match failure:
         case Kill(_, nodes) | Restart(_, nodes) | Drift(_, nodes):
             if isinstance(failure, Drift) and not -1e5 <= failure.by <= 1e5:
@@ -115,7 +122,7 @@ def _node_groups(topology: Topology, given: Sequence[Sequence[NodeName]], where:
 
 
 def _for_each(act: Callable[..., None], arguments: Sequence[Sequence[Any]]) -> Callable[[Network], None]:
-    """A function that calls a method of a network once with each of the arguments."""
+    """Return a function that calls a method of a network once with each of ``arguments``."""
 
     def apply(network: Network) -> None:
         for given in arguments:

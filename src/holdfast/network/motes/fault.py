@@ -1,4 +1,4 @@
-"""Errors in a scenario, with their position in it."""
+"""Errors in a scenario, with their position in the scenario."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ...errors import DefinitionError, HoldfastError, UsageError
 
 Route = tuple[str | int, ...]
-"""The path to a value: keys of mappings and indices of lists, from the outside."""
+"""The path to a value: keys of mappings and indices of lists, from the outermost value."""
 
 
 class ScenarioError(UsageError):
@@ -30,8 +30,8 @@ class ScenarioError(UsageError):
 
 @contextmanager
 def at(*route: str | int) -> Iterator[None]:
-    """Prefix the path of every ScenarioError raised in the block; turn other errors into one, except
-    definition errors, which have a position.
+    """Prefix the path of every `ScenarioError` raised in the block. Other errors become a `ScenarioError`,
+    except definition errors, which have a position.
     """
     try:
         yield

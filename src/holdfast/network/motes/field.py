@@ -1,8 +1,8 @@
 """Protocol machines on nodes without radios: messages to points, and to all nodes in a rectangle.
 
-Messages are lost only with nodes that fail.  A hop takes a fixed time or, with a seed, a random one, so that
-messages overtake one another.  Traffic is counted in messages and hops.  Machines that peek see every message
-in transit, hop by hop.
+Messages are lost only with nodes that fail. A hop takes a fixed time or, with a seed, a random time, so that
+messages overtake one another. Traffic is counted in messages and hops. Machines that peek inspect every
+message in transit, hop by hop.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ..sim.frame import NodeId
 from ..sim.routing.geographic import Course
 
 HOP = 10 * MILLISECOND
-"""The duration of a hop without a seed."""
+"""The duration of a hop in µs, without a seed."""
 
 
 class FieldNetwork:
-    """A machine on each node of a field, and their common clock."""
+    """A machine on each node of a field, with a common clock."""
 
     def __init__(
         self, field: Field, machine: Callable[[NodeId], ProtocolMachine], seed: int | None = None
@@ -37,15 +37,15 @@ class FieldNetwork:
         self.field = field
         self.now: Instant = 0
         self.messages: Counter[str] = Counter()
-        """Messages sent, by kind."""
+        """The number of messages sent, by kind."""
         self.hops: Counter[str] = Counter()
-        """Transmissions, by kind."""
+        """The number of transmissions, by kind of message."""
         self.transmitted: Counter[NodeId] = Counter()
         """Transmissions by node, where machines peek."""
         self.delivered: list[tuple[Instant, NodeId, Any]] = []
-        """Deliveries of the machines to their users."""
+        """The machines' deliveries to their users, each with its time and node."""
         self.on_delivery: Callable[[NodeId, Any], None] | None = None
-        """Called at each delivery."""
+        """A function to call at each delivery; ``None`` for no call."""
         self.hosts: dict[NodeId, Host] = {}
         self._machine = machine
         self._chance = None if seed is None else random.Random(seed)
@@ -59,7 +59,7 @@ class FieldNetwork:
     # --- running ---
 
     def start(self, node: NodeId) -> None:
-        """Start a node, or restart it with no memory."""
+        """Start a node, or restart it without memory."""
         self.field.recover(node)
         machine = self._machine(node)
         actions: Actions = {
@@ -77,7 +77,7 @@ class FieldNetwork:
             self.on_delivery(node, effect.what)
 
     def kill(self, node: NodeId) -> None:
-        """Take a node down without notice to others."""
+        """Take a node down without notice to other nodes."""
         self.field.fail(node)
         self.hosts.pop(node).stop()
 
@@ -86,14 +86,14 @@ class FieldNetwork:
         self.hosts[node].ask(request)
 
     def run(self, length: Duration) -> None:
-        """Process everything that is due within ``length`` µs."""
+        """Process all events that are due within ``length`` µs."""
         until = self.now + length
         while self._due and self._due[0][0] <= until:
             self._next()
         self.now = until
 
     def settle(self) -> None:
-        """Process events until no message is in transit; later timers wait."""
+        """Process events until no message is in transit. Later timers do not fire."""
         while self._on_the_way:
             self._next()
 
@@ -107,13 +107,13 @@ class FieldNetwork:
     # --- clock of the hosts ---
 
     def at(self, when: Instant, action: Callable[[Any], Any], argument: Any) -> int:
-        """Schedule a call."""
+        """Schedule a call; return its number for `cancel`."""
         number = next(self._numbers)
         heapq.heappush(self._due, (max(when, self.now), number, action, argument))
         return number
 
     def cancel(self, timer: int) -> None:
-        """Cancel a call."""
+        """Cancel a scheduled call."""
         self._cancelled.add(timer)
 
     # --- messages ---
@@ -137,13 +137,14 @@ class FieldNetwork:
             self._put(other, node, effect.message, 1)
 
     def _walk(self, node: NodeId, effect: Route) -> None:
-        """Send a message from node to node; each may inspect, change or consume it."""
+        """Send a message from node to node. Each node may inspect, change or consume it."""
         self._count(effect, 0)
         self._step(node, effect, node, self.field.hop(node, effect.to, Course()))
 
     def _step(
         self, origin: NodeId, effect: Route, here: NodeId, onward: tuple[NodeId, Course] | None
     ) -> None:
+        """Send a message one hop further; put it to its receiver if it has arrived."""
         if onward is None:
             self._put(here, origin, effect.message, 0)
         else:
@@ -153,6 +154,7 @@ class FieldNetwork:
             self.at(self.now + self._length(), self._on_hop, (origin, effect, *onward))
 
     def _on_hop(self, walk: tuple[NodeId, Route, NodeId, Course]) -> None:
+        """Handle the end of a hop: the node may inspect, change or consume the message."""
         self._on_the_way -= 1
         origin, effect, here, course = walk
         if here not in self.hosts:

@@ -1,4 +1,4 @@
-"""A mote with a broker, clients or both, and its connections to other motes, as one machine.
+"""A mote with a broker, clients or both, and with its connections to other motes, as one machine.
 
 Clients and the broker on the same mote exchange messages without a radio.
 """
@@ -34,7 +34,7 @@ BROKER, PUBLISHER, SUBSCRIBER = "broker", "publisher", "subscriber"
 
 @dataclass(slots=True)
 class MoteState:
-    """States of the mote's machines, and ends of its connections by peer."""
+    """The states of the mote's machines, and the ends of its connections by peer."""
 
     machines: dict[str, Any]
     ends: dict[Peer, End] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class MoteState:
 
 @dataclass(frozen=True)
 class Mote:
-    """The machine of a mote.  Connections belong to the broker or, without one, to the only client.
+    """The machine of a mote. Connections belong to the broker or, without a broker, to the only client.
 
     A request of a client is passed as ``(name, request)``.
     """
@@ -74,7 +74,7 @@ class Mote:
 
 
 class _InputHandler:
-    """Processes one input, with all inputs of the mote's machines that follow from it."""
+    """Processes one input, and all inputs of the mote's machines that result from it."""
 
     def __init__(self, mote: Mote, state: MoteState, now: Instant) -> None:
         self._machines, self._peers, self._terms = mote.machines, mote.peers, mote.terms
@@ -94,7 +94,7 @@ class _InputHandler:
             self.handle_outputs(end.open(now))
 
     def handle_outputs(self, outputs: Iterable[Effect | Input]) -> None:
-        """Sort the outputs of a connection into effects, and inputs for the machine above."""
+        """Divide the outputs of a connection into effects and inputs for the machine above."""
         for output in outputs:
             if isinstance(output, Effect):
                 self.effects.append(output)

@@ -1,4 +1,4 @@
-"""The nodes of a scenario: where they stand, and how the scenario names them."""
+"""The nodes of a scenario: their positions, and their names in the scenario."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .fault import ScenarioError, at
 
 AtLeastOne = Annotated[int, Meta(ge=1)]
 NodeName = int | str
-"""A node, by its name."""
+"""A node, as its name in the scenario."""
 
 MOST = 10_000
-"""The most nodes of a network."""
+"""The greatest number of nodes of a network."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Grid:
 
 @dataclass(frozen=True, kw_only=True)
 class Uniform:
-    """Nodes at random positions in a rectangle, all connected over ``reach`` metres."""
+    """Nodes at random positions in a rectangle, such that all are connected over ``reach`` metres."""
 
     kind: ClassVar = "uniform"
     count: Annotated[int, Meta(ge=1, le=MOST)]
@@ -45,13 +45,15 @@ class Uniform:
     height: Metres
     reach: Metres
     seed: int | None = None
-    """Gives all runs the same positions; without it each run's seed draws its own."""
+    """A seed that gives all runs the same positions. With ``None``, each run draws positions from its own
+    seed.
+    """
 
 
 @dataclass(frozen=True)
 class Csv:
-    """Your own network: a table node,x,y and, if measured, a table sender,receiver,quality; one of them is
-    enough.
+    """A network from files: a table node,x,y and, if measured, a table sender,receiver,quality. One of them
+    is sufficient.
     """
 
     kind: ClassVar = "csv"
@@ -65,7 +67,7 @@ class Csv:
 
 @dataclass(frozen=True)
 class IntelLab:
-    """The 54 motes of the Intel Berkeley lab: a folder with mote_locs.txt and connectivity.txt."""
+    """The 54 motes of the Intel Berkeley lab, from a folder with mote_locs.txt and connectivity.txt."""
 
     kind: ClassVar = "intel-lab"
     folder: str
@@ -84,7 +86,7 @@ Nodes = Grid | Uniform | Csv | IntelLab | Redwood
 
 
 def common_topology(nodes: Nodes, folder: Path) -> Topology | None:
-    """The positions of nodes that are equal in all runs; None if each seed draws its own."""
+    """Return the topology that is equal in all runs; ``None`` if each seed draws its own."""
     match nodes:
         case Grid():
             if (count := nodes.rows * nodes.columns) > MOST:
@@ -111,7 +113,7 @@ def common_topology(nodes: Nodes, folder: Path) -> Topology | None:
 
 
 def random_topology(nodes: Uniform, seed: int) -> Topology:
-    """The random positions of the nodes of one run."""
+    """Return the topology of one run, with random positions."""
     return topology.uniform(nodes.count, nodes.width, nodes.height, nodes.reach, seed)
 
 
@@ -119,7 +121,7 @@ def random_topology(nodes: Uniform, seed: int) -> Topology:
 
 
 def find_node(network: Topology, given: NodeName) -> NodeId:
-    """Find a node by name."""
+    """Return the node with a name; raise a `ScenarioError` if there is none."""
     name = str(given)
     if name not in network.names:
         some = f"Nodes are {', '.join(network.names[:3])} … {network.names[-1]}."
@@ -129,7 +131,7 @@ def find_node(network: Topology, given: NodeName) -> NodeId:
 
 
 def find_nodes(network: Topology, given: Sequence[NodeName]) -> list[NodeId]:
-    """Find nodes by name."""
+    """Return the nodes with the given names; raise a `ScenarioError` for an unknown name."""
     found = []
     for i, name in enumerate(given):
         with at(i):
@@ -139,19 +141,19 @@ def find_nodes(network: Topology, given: Sequence[NodeName]) -> list[NodeId]:
 
 @dataclass(frozen=True)
 class RandomNodes:
-    """So many nodes, drawn by the seed."""
+    """A number of nodes that the seed draws."""
 
     any: AtLeastOne
 
 
 NodeChoice = NodeName | tuple[NodeName, ...] | RandomNodes
-"""A node, several nodes, ``all`` except the destinations, or a number of nodes drawn by the seed."""
+"""A node, several nodes, ``all`` except the destinations, or a number of nodes that the seed draws."""
 
 
 def select_nodes(
     network: Topology, given: NodeChoice, excluded: Sequence[object], draw: Random
 ) -> list[NodeId]:
-    """Select nodes; ``but`` are excluded unless they are named."""
+    """Select nodes. The nodes in ``excluded`` are selected only if they are named."""
     others = [id for id in range(len(network)) if id not in excluded]
     match given:
         case RandomNodes(any=count):

@@ -17,13 +17,14 @@ from ..sim.statistics import percentile, ratio
 from .account import Row
 
 STEPS = 60
-"""The most steps of a timeline; a step is never shorter than the longest period of a sender."""
+"""The greatest number of steps of a timeline. A step is never shorter than the longest period of a sender."""
 
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """A row of measures; rows for each node, each time step and each subscription; measures of the
-    protocol itself.
+    """The measures of a run: one row for the whole run, and rows for each node, time step and subscription.
+
+    ``protocol`` contains the measures of the protocol itself.
     """
 
     measures: Row
@@ -34,7 +35,7 @@ class RunOutcome:
 
 
 class Samples:
-    """The state of the network's counters after the warm-up, and after each step."""
+    """The values of the network's counters at the end of the warm-up, and after each step."""
 
     def __init__(self, network: Network, step: Duration, warm_up: Instant) -> None:
         self._network = network
@@ -51,11 +52,13 @@ class Samples:
         self._taken.append((network.now, network.medium.transmissions, sum(network.joules()), alive))
 
     def warm(self) -> None:
-        """Start counting from now."""
+        """Start to count now. The run calls this at the end of the warm-up."""
         self.totals, self.causes = self._network.totals(), self._network.by_cause()
 
     def rows(self, ledger: MessageLedger) -> list[Row]:
-        """One row for each step: what was sent in it, and how much of that arrived at any time."""
+        """Return a row for each step: the messages sent in it, and the share of these that arrived at any
+        time.
+        """
         if self._network.now > self._taken[-1][0]:
             self._take()
         sent: Counter[int] = Counter()
@@ -74,7 +77,7 @@ class Samples:
 
 
 def measure(network: Network, ledger: MessageLedger, samples: Samples, warm_up: Instant) -> Row:
-    """Measures of all messages and nodes together, since the warm-up."""
+    """Return the measures of all messages and nodes together, since the warm-up."""
     if network.now < warm_up:
         samples.warm()
     fates = ledger.fates(warm_up)
@@ -118,11 +121,11 @@ def measure(network: Network, ledger: MessageLedger, samples: Samples, warm_up: 
 
 
 def with_subscribers(measures: Row, deliveries: Sequence[float | None] | None) -> Row:
-    """The measures of a run, preceded by those of its subscribers.
+    """Return the measures of a run, preceded by those of its subscribers.
 
-    ``deliveries`` has the delay (ms) of each expected notification, or None where it did not arrive; it is
-    None without subscribers.  With subscribers, costs per delivery refer to notifications received, not to
-    the messages that nodes send to one another for them.
+    ``deliveries`` has the delay in ms of each expected notification, or ``None`` where it did not arrive. It
+    is ``None`` without subscribers. With subscribers, costs per delivery refer to received notifications, not
+    to the messages that nodes send to one another for them.
     """
     if deliveries is None:
         return {**dict.fromkeys(_RECEIVED), **measures}
@@ -143,7 +146,7 @@ _RECEIVED = ("expected", "received", "received_ratio", "received_delay_ms", "rec
 
 
 def by_node(network: Network, ledger: MessageLedger, names: Sequence[str], warm_up: Instant) -> list[Row]:
-    """A row of measures for each node, since the warm-up."""
+    """Return a row of measures for each node, since the warm-up."""
     shares = metrics.relative(network.joules())
     sent: Counter[int] = Counter()
     arrived: Counter[int] = Counter()

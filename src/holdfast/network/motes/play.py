@@ -1,4 +1,4 @@
-"""Play a recorded history in a network: nodes publish its readings at their own times."""
+"""Replay of a recorded history in a simulated network: nodes publish its readings at their own times."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from .run import SimulationRun
 from .scenario import Publisher
 
 TAIL = MINUTE
-"""How long the network runs after the last reading, so that messages in transit can arrive."""
+"""The time in µs that the network runs after the last reading, so that messages in transit can arrive."""
 
 
 @dataclass(frozen=True)
 class PlayResult:
-    """The outcome of a history in a network with a seed; times are those of the history."""
+    """The outcome of a history in a network with one seed. Times are those of the history."""
 
     outcome: RunOutcome
     subscriptions: list[NodeSubscription]
-    """The subscriptions to conditions."""
+    """The subscriptions to conditions, without plain subscriptions to topics."""
     notifications: list[tuple[NodeSubscription, Instant, Notification]]
-    """Each notification with its subscription and the time of its arrival."""
+    """Each notification, with its subscription and the time of its arrival."""
 
 
 def cast(case: SimulationCase, events: Sequence[Event]) -> SimulationCase:
-    """The network with a history in place of the readings its publishers measure.
+    """Return the network with a history in place of the readings that its publishers measure.
 
-    A publisher of the scenario says which nodes publish a topic; without one all nodes except the subscribers
-    do.
+    A publisher of the scenario determines which nodes publish a topic. Without one, all nodes except the
+    subscribers publish it.
     """
     scenario = case.scenario
     publishers_by_topic = {publisher.topic: publisher for publisher in scenario.publishers}
@@ -66,7 +66,7 @@ def _span(events: Sequence[Event]) -> tuple[Instant, Instant]:
 
 
 def source_positions(case: SimulationCase, seed: int) -> Mapping[str, Point]:
-    """The position of each source of the history in the network with this seed."""
+    """Return the position of each source of the history in the network with this seed."""
     plan = plan_run(case, seed)
     if all(subscription.plain for subscription in plan.subscriptions):
         raise UsageError("nobody in this network wants to know of a condition: name some with 'to'")
@@ -83,12 +83,12 @@ def source_positions(case: SimulationCase, seed: int) -> Mapping[str, Point]:
 
 
 def needs_positions(case: SimulationCase, seed: int) -> bool:
-    """Whether a result may depend on where readings come from."""
+    """Return whether a result may depend on the positions of the sources."""
     return SimulationRun(case, seed).located
 
 
 def play(case: SimulationCase, seed: int) -> PlayResult:
-    """Run the network."""
+    """Run the network with a history that `cast` has put into the case; return its outcome."""
     run = SimulationRun(case, seed)
     outcome = run.finish()
     since = min(recording.begin for recording in case.recordings.values()) - case.scenario.warm_up

@@ -1,6 +1,6 @@
-"""A user's own routing protocol: a class in a Python file beside the scenario.
+"""A routing protocol of the user: a class in a Python file beside the scenario.
 
-The text of the file is part of the case, so that a run needs no other file, here or on a cluster.
+The text of the file is part of the case. So a run needs no other file, on this machine or on a cluster.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REQUIRED = ("initial", "handle", "held", "refuses")
 
 
 def code_of(machine: str, folder: Path) -> str:
-    """The text of the file named in ``file.py:Name``."""
+    """Return the text of the file named in ``file.py:Name``; raise a `ScenarioError` if the form is wrong."""
     file, colon, name = machine.rpartition(":")
     if not (colon and name.isidentifier() and file.endswith(".py")):
         raise ScenarioError(f"expected a file and a class in it, such as 'gossip.py:Gossip'; got '{machine}'")
@@ -35,8 +35,9 @@ def code_of(machine: str, folder: Path) -> str:
 def make_machine(
     machine: str, code: str, given: Mapping[str, Any], known: Mapping[str, Any]
 ) -> RoutingMachine:
-    """Create the machine of ``file.py:Name`` from the arguments in ``given``, and those in ``known`` that
-    it has parameters for.
+    """Create the machine of ``file.py:Name``.
+
+    Its arguments are those in ``given``, and the values in ``known`` for which it has parameters.
     """
     file, _, name = machine.rpartition(":")
     names = vars(_module(file, code))
@@ -68,7 +69,7 @@ def _parameters(kind: Callable[..., Any]) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _module(file: str, code: str) -> ModuleType:
-    """Execute the file as a module; it is registered because dataclasses look up their module."""
+    """Execute the file as a module. The module is registered, because dataclasses look up their module."""
     module = ModuleType(f"holdfast_routing_{hashlib.sha256(code.encode()).hexdigest()[:16]}")
     module.__file__ = file
     sys.modules[module.__name__] = module
@@ -80,7 +81,7 @@ def _module(file: str, code: str) -> ModuleType:
 
 
 def describe_if_own(error: Exception, machine: str) -> str | None:
-    """Describe an exception if the machine's file took part in it, else return None."""
+    """Describe an exception if the machine's file is in its traceback; otherwise return ``None``."""
     file = machine.rpartition(":")[0]
     return describe_error(error, file) if _lines(error, file) else None
 

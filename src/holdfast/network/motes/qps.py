@@ -1,4 +1,4 @@
-"""Quad-PubSub on motes: by topic and place, over geographic routing.  [SPS, chapter 4]"""
+"""Quad-PubSub on motes: publish/subscribe by topic and place, over geographic routing. [SPS, chapter 4]"""
 
 from __future__ import annotations
 
@@ -30,24 +30,26 @@ from .fault import ScenarioError, at
 from .sink import Sinks
 
 ENVELOPE = 12
-"""Bytes that the physical layer writes before a message."""
+"""The bytes that the physical layer writes before a message."""
 SPREAD = 0.5
-"""The share of a period over which nodes that boot together spread their renewals."""
+"""The share of a period over which nodes that start together distribute their renewals."""
 REPORTS = 10 * SECOND
-"""How often a node reports its remaining energy to its broker."""
+"""The period in µs in which a node reports its remaining energy to its broker."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Roles:
-    """Selects the nodes that act for the logical brokers."""
+    """Settings for the choice of the nodes that act for the logical brokers."""
 
     by: Literal["position", "energy"] = "position"
-    """The nearest node; or a near one with much energy left."""
+    """The choice by position takes the nearest node; the choice by energy, a nearby node with much remaining
+    energy.
+    """
     half: Metres | None = None
-    """By energy: the distance at which a node's suitability halves; by default a leaf's width."""
+    """For ``energy``: the distance at which a node's suitability halves; ``None`` for the width of a leaf."""
     fall: Annotated[float, Meta(ge=0, le=1)] = 0.7
-    """By energy: a node gives its role away when its suitability falls below this share of the original
-    one.
+    """For ``energy``: a node hands over its role when its suitability falls below this share of the original
+    value.
     """
     check: Duration = 60 * SECOND
     patience: Duration = 10 * SECOND
@@ -55,14 +57,14 @@ class Roles:
 
 @dataclass(frozen=True, kw_only=True)
 class Qps:
-    """Quad-PubSub.  Publishers advertise their position; subscribers ask for a region."""
+    """Settings of Quad-PubSub. Publishers advertise their position; subscribers request a region."""
 
     kind: ClassVar = "qps"
     regional: ClassVar = True
     levels: Annotated[int, Meta(ge=1, le=MOST_LEVELS)] = 3
     side: Metres | None = None
-    """The side of the square of space, from the least coordinates of the nodes; by default it just
-    contains them.
+    """The side of the square of space, which begins at the least coordinates of the nodes. By default, the
+    square just contains them.
     """
     epsilon: float = 1.5
     compliance: Compliance = "best-effort"
@@ -70,7 +72,7 @@ class Qps:
     roles: Roles = field(default_factory=Roles)
 
     def on(self, context: RunContext) -> QpsNodes:
-        """Set up the protocol for a run."""
+        """Set up Quad-PubSub for a run. Raise a `ScenarioError` if the settings do not fit the network."""
         with at("protocol"):
             found = QpsNodes(self, context)
         with at("subscribers"):
@@ -79,7 +81,7 @@ class Qps:
         return found
 
     def deployment(self, context: RunContext) -> QpsDeployment:
-        """The configuration that every node has."""
+        """Return the configuration that is common to all nodes."""
         places = context.topology.positions
         low = (min(p[0] for p in places), min(p[1] for p in places))
         extent = max(_extent(low[axis], max(p[axis] for p in places)) for axis in (0, 1))
@@ -108,7 +110,7 @@ class Qps:
 
 
 class QpsNodes(ProtocolNodes):
-    """Brokers on the nodes of a run."""
+    """Quad-PubSub on the nodes of a run."""
 
     def __init__(self, qps: Qps, context: RunContext) -> None:
         super().__init__(context)
@@ -138,7 +140,7 @@ class QpsNodes(ProtocolNodes):
         self._report(node)
 
     def _own(self, node: Node) -> Rectangle:
-        """The area of a node: a square in space with a side of a thousandth of it."""
+        """Return the area of a node: a square around it whose side is a thousandth of the side of space."""
         tree = self.deployment.tree
         half = tree.side / 2000
         axes = zip(node.position, tree.low, strict=False)
@@ -146,6 +148,7 @@ class QpsNodes(ProtocolNodes):
         return Rectangle(tuple(p - half for p in place), tuple(p + half for p in place))
 
     def _report(self, node: Node) -> None:
+        """Report the node's remaining energy to its broker."""
         now, meter = node.clock.now, node.energy
         left = meter.residual(now)
         if left is None:
@@ -170,7 +173,9 @@ class QpsNodes(ProtocolNodes):
         return tuple((a + b) / 2 for a, b in zip(own.low, own.high, strict=True))
 
     def region(self, sub: NodeSubscription) -> Rectangle:
-        """The region of a subscription; the whole space by default."""
+        """Return the region of a subscription, by default the whole space. Raise a `UsageError` if it is
+        outside of space.
+        """
         tree = self.deployment.tree
         found = sub.region or Rectangle(tree.low, tuple(low + tree.side for low in tree.low))
         self.deployment.region(found)
@@ -203,7 +208,7 @@ class QpsNodes(ProtocolNodes):
 
     @cached_property
     def _in_transit(self) -> set[tuple[str, Instant]]:
-        """Events in transit at the end of the run."""
+        """The events in transit at the end of the run, as source and time."""
         inner = (getattr(d.message, "message", d.message) for d in self._context.ledger.held())
         named = ((getattr(m, "publisher", ""), getattr(m, "time", 0)) for m in inner)
         return {(e.source, e.time) for key in named if (e := self._events.get(key)) is not None}
@@ -221,6 +226,6 @@ class QpsNodes(ProtocolNodes):
 
 
 def _extent(low: float, high: float) -> float:
-    """``high - low``, rounded so that ``low`` plus it reaches ``high``."""
+    """Return ``high - low``, rounded up so that ``low`` plus the result is at least ``high``."""
     extent = high - low
     return extent if low + extent >= high else extent + math.ulp(high)

@@ -26,20 +26,22 @@ from ..sim.frame import NodeId
 from .fault import ScenarioError
 
 Sense = Callable[[Instant], Value]
-"""The value of an attribute at a time of the run; called in order of time."""
+"""A function that returns the value of an attribute at a time of the run. Calls must be in the order
+of time.
+"""
 Width = Annotated[float, Meta(ge=0)]
 
 
 class SensorModel(Protocol):
-    """A model of an attribute at every node."""
+    """A model that simulates an attribute at every node."""
 
     def sense(self, node: NodeId, draw: Random) -> Sense:
-        """The attribute at one node, which has a random stream of its own."""
+        """Return the attribute at one node. ``draw`` is a random stream of the node alone."""
 
 
 @dataclass(frozen=True)
 class Constant:
-    """Always the same value."""
+    """A model with a constant value."""
 
     kind: ClassVar = "constant"
     value: float | str | bool
@@ -50,7 +52,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class UniformReadings:
-    """An independent random number between two bounds."""
+    """A model with independent random numbers between two bounds."""
 
     kind: ClassVar = "uniform"
     low: float = 0.0
@@ -62,7 +64,7 @@ class UniformReadings:
 
 @dataclass(frozen=True, kw_only=True)
 class RandomWalk:
-    """A random walk: normal steps with deviation ``step``, within the bounds."""
+    """A random walk: normally distributed steps with deviation ``step``, within the bounds."""
 
     kind: ClassVar = "walk"
     start: float
@@ -83,7 +85,7 @@ class RandomWalk:
 
 @dataclass(frozen=True, kw_only=True)
 class Sine:
-    """A sine wave with noise; each node lags behind by a random time up to ``lag``."""
+    """A sine wave with noise. Each node lags behind by a random time up to ``lag`` µs."""
 
     kind: ClassVar = "sine"
     mean: float
@@ -107,15 +109,17 @@ class Sine:
 
 
 Readings = Mapping[str, Constant | UniformReadings | RandomWalk | Sine | SensorModel]
-"""Models by attribute."""
+"""The models of a sensor's attributes, by the name of the attribute."""
 Sample = Callable[[Instant], Mapping[str, Value]]
-"""The values that a publisher measures at a time of the run; called in order of time."""
+"""A function that returns the values that a publisher measures at a time of the run. Calls must be in the
+order of time.
+"""
 
 _FITS: Mapping[Kind, type] = {"text": str, "bool": bool}
 
 
 def require_fitting(readings: Readings, topic: Topic) -> None:
-    """Raise ScenarioError unless the topic has every attribute, with a fitting type."""
+    """Raise a `ScenarioError` unless the topic has every attribute of ``readings``, with a fitting type."""
     known = {attribute.name: attribute.kind for attribute in topic.attributes}
     for name, each in readings.items():
         if name not in known:
@@ -129,7 +133,7 @@ def require_fitting(readings: Readings, topic: Topic) -> None:
 
 
 def simulate_sample(readings: Readings, topic: Topic, node: NodeId, draw: Random) -> Sample:
-    """The simulated samples of a node's sensor."""
+    """Return the function that simulates the samples of a node's sensor."""
     senses = {name: each.sense(node, draw) for name, each in readings.items()}
     whole = {attribute.name for attribute in topic.attributes if attribute.kind == "int"}
 
@@ -141,8 +145,9 @@ def simulate_sample(readings: Readings, topic: Topic, node: NodeId, draw: Random
 
 
 def average(sample: Sample, step: Duration, times: int) -> Sample:
-    """The means of ``times`` samples, a ``step`` apart, up to now; for values that are not numbers the
-    last one.
+    """Return a function for the means of ``times`` samples, ``step`` µs apart, up to the present.
+
+    For values that are not numbers it returns the last one.
     """
 
     def mean(now: Instant) -> dict[str, Value]:
@@ -165,32 +170,33 @@ def _mean(values: Sequence[Value]) -> Value:
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """A CSV, JSON lines or Parquet file with a column for the time, the source and each attribute.
+    """Settings of a recording: a CSV, JSON lines or Parquet file with columns for time, source and each
+    attribute.
 
-    A node plays the source of its own name; if no source has a node's name, the first node plays the first
+    A node plays the source of its own name. If no source has a node's name, the first node plays the first
     source, and so on.
     """
 
     file: str
     map: Mapping[str, str] = field(default_factory=dict)
-    """From our names to the file's columns."""
+    """The file's column for each attribute whose column has another name."""
     time_unit: TimeUnit | None = None
-    """The unit of times that are numbers."""
+    """The unit of times that are numbers; ``None`` if the file has none."""
 
 
 Tape = Sequence[Event]
-"""The readings of a source, in order of time."""
+"""The readings of a source, in the order of time."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """The readings of each source; the first of all is played at the start of a publisher."""
+    """The readings of each source. The first reading of all is played when a publisher starts."""
 
     tapes: Mapping[str, Tape]
 
     @property
     def begin(self) -> Instant:
-        """The time of the first reading."""
+        """The time of the first reading of any source."""
         return min(tape[0].time for tape in self.tapes.values() if tape)
 
     def readings_per_day(self) -> float:
@@ -199,15 +205,19 @@ class Recording:
         return len(times) * DAY / max(1, max(times) - min(times)) / len(self.tapes)
 
     def source(self, number: int, name: str, names: Collection[str]) -> str | None:
-        """The source that a publisher plays, by its number and name among all publishers' names; None if
-        there is none.
+        """Return the source that a publisher plays; ``None`` if there is none.
+
+        ``number`` and ``name`` are those of the publisher, and ``names`` are the names of all publishers.
         """
         if any(each in self.tapes for each in names):
             return name if name in self.tapes else None
         return list(self.tapes)[number] if number < len(self.tapes) else None
 
     def sample(self, number: int, name: str, start: Instant) -> Sample:
-        """The samples of a publisher, by its number and name: the latest reading, or the first."""
+        """Return the samples of a publisher, by its number and name.
+
+        A sample is the latest reading or, before the first reading, the first one.
+        """
         tape = self.tapes.get(name) or list(self.tapes.values())[number % len(self.tapes)]
         begin = self.begin - start
 
@@ -231,7 +241,7 @@ def load_recording(recorded: Recorded, topic: Topic, folder: Path) -> Recording:
 
 
 def to_recording(events: Iterable[Event], sources: Iterable[str] = ()) -> Recording:
-    """Readings by source, in order of time; ``sources`` are included even without readings."""
+    """Group readings by source, in the order of time. ``sources`` are included even without readings."""
     tapes: dict[str, list[Event]] = {source: [] for source in sources}
     for event in events:
         tapes.setdefault(event.source, []).append(event)

@@ -1,4 +1,4 @@
-"""Results of a study: a row for each run, and statistics over the runs of each point."""
+"""Results of a study: a row for each run, statistics over the runs of each point, and their tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .study import Study, label
 
 @dataclass(frozen=True)
 class RunTask:
-    """One run to be made."""
+    """A run of a study, described by its point, its seed and its case."""
 
     point: int
     seed: int
@@ -30,49 +30,49 @@ class RunTask:
 
 
 def tasks(study: Study) -> list[RunTask]:
-    """All runs of a study, by point and seed."""
+    """Return all runs of a study, by point and then by seed."""
     return [RunTask(i, seed, point.case) for i, point in enumerate(study.points) for seed in study.seeds]
 
 
 def perform(task: RunTask) -> RunOutcome:
-    """Make one run."""
+    """Make one run and return its outcome."""
     return run(task.case, task.seed)
 
 
 Sweeper = Callable[[Callable[[RunTask], RunOutcome], Sequence[RunTask]], Iterable[RunOutcome]]
-"""Makes many runs: locally one after the other, on Spark in parallel."""
+"""A function that makes many runs: locally one after the other, on Spark in parallel."""
 
 
 @dataclass(frozen=True)
 class StudyResults:
-    """All runs of a study, in the order of its tasks."""
+    """The outcomes of all runs of a study, in the order of its tasks."""
 
     study: Study
     tasks: Sequence[RunTask]
     runs: Sequence[RunOutcome]
 
     def of(self, point: int) -> list[RunOutcome]:
-        """The runs of one point, by seed."""
+        """Return the runs of one point, in the order of the seeds."""
         return [run for task, run in zip(self.tasks, self.runs, strict=True) if task.point == point]
 
     def settings(self, point: int) -> dict[str, str]:
-        """The settings of a point in the sweep, as text."""
+        """Return the settings of a point in the sweep, as text by parameter."""
         given = self.study.points[point].settings
         return {name: label(given[name]) if name in given else "" for name in self.study.parameters}
 
     def summary(self, point: int) -> dict[str, Estimate]:
-        """The mean of each measure of a point over the seeds, with the 95 % interval."""
+        """Return the mean of each measure of a point over the seeds, with the 95 % interval."""
         return _estimates([run.measures for run in self.of(point)])
 
     def subscriptions(self, point: int) -> dict[str, dict[str, Estimate]]:
-        """The means of the measures of each subscription, by name."""
+        """Return the means of the measures of each subscription, by the name of the subscription."""
         runs = self.of(point)
         names = [row["subscription"] for row in runs[0].subscriptions]
         return {name: _estimates([run.subscriptions[i] for run in runs]) for i, name in enumerate(names)}
 
 
 UNCOUNTED = ("dropped", "energy_by_cause_mj", "rest", "subscription", "lost")
-"""Columns that are not numbers."""
+"""The columns that are not numbers, so that they have no mean."""
 
 
 def _estimates(rows: list[Row]) -> dict[str, Estimate]:
@@ -82,7 +82,7 @@ def _estimates(rows: list[Row]) -> dict[str, Estimate]:
 
 
 def collect(study: Study, sweeper: Sweeper) -> StudyResults:
-    """Make all runs of a study."""
+    """Make all runs of a study with a sweeper, and return their results."""
     todo = tasks(study)
     return StudyResults(study, todo, list(sweeper(perform, todo)))
 
@@ -95,7 +95,9 @@ _TYPES = {"dropped": _COUNTS, "lost": _COUNTS, "energy_by_cause_mj": _AMOUNTS, "
 
 
 def tables(results: StudyResults) -> dict[str, pa.Table]:
-    """Tables ``runs`` (a row for each run), ``summary`` (for each point and measure), ``subscriptions`` if
+    """Return the tables of a study by name.
+
+    They are ``runs`` (a row for each run), ``summary`` (for each point and measure), ``subscriptions`` if
     there are any, ``nodes`` and ``timeline``.
     """
     subscriptions = _rows_by_run(results, lambda run: run.subscriptions)
@@ -138,7 +140,7 @@ Form = Literal["parquet", "csv"]
 
 
 def write(results: StudyResults, folder: Path, form: Form = "parquet") -> list[Path]:
-    """Write the tables as files into a folder."""
+    """Write the tables as files into a folder; return the paths of the files."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, table in tables(results).items():
@@ -152,7 +154,7 @@ def write(results: StudyResults, folder: Path, form: Form = "parquet") -> list[P
 
 
 def _flat(table: pa.Table) -> pa.Table:
-    """The table with a column for each key of a map: ``dropped.no route``."""
+    """Return the table with a column for each key of a map, such as ``dropped.no route``."""
     columns: dict[str, pa.Array] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if not pa.types.is_map(column.type):
@@ -165,7 +167,7 @@ def _flat(table: pa.Table) -> pa.Table:
 
 
 def to_json(results: StudyResults) -> str:
-    """Everything except nodes and timelines, as a JSON object."""
+    """Return the results as a JSON object, without nodes and timelines."""
     points = []
     for i, point in enumerate(results.study.points):
         found = {name: _plain(estimates) for name, estimates in results.subscriptions(i).items()}
@@ -186,5 +188,5 @@ def _plain(estimates: dict[str, Estimate]) -> Row:
 
 
 def _non_empty(**found: Any) -> Row:
-    """The arguments that are not empty."""
+    """Return the arguments that are not empty."""
     return {name: value for name, value in found.items() if value}

@@ -1,6 +1,7 @@
-"""Routing in a scenario: the settings of each protocol, and the machine that follows for a network.
+"""Routing in a scenario: the settings of each protocol, and the machine that they give for a network.
 
-Omitted settings take the protocol's default, or one suggested by the speed of the network.
+A setting of ``None`` takes the protocol's default, or a value that depends on the speed of the network. To
+add a protocol, add its settings to `Routing` and its machine to `machines`.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ Count = Annotated[int, Meta(ge=0)]
 
 @dataclass(frozen=True, kw_only=True)
 class _Routing:
-    """Common settings; messages to all nodes are flooded with every protocol."""
+    """Settings that all protocols share. Messages to all nodes are flooded with every protocol."""
 
     jitter: Duration | None = None
-    """The longest random delay before a repetition."""
+    """The longest random delay in µs before a repetition."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class IdGrid(_Routing):
-    """The rules of ID-based routing; nodes must form a grid."""
+    """Settings of ID-based routing with retries. The nodes must form a grid."""
 
     kind: ClassVar = "id-grid"
     resends: Count | None = None
@@ -44,14 +45,14 @@ class IdGrid(_Routing):
 
 @dataclass(frozen=True, kw_only=True)
 class Static(_Routing):
-    """ID-based routing without retries."""
+    """Settings of ID-based routing without retries. The nodes must form a grid."""
 
     kind: ClassVar = "static"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Geographic(_Routing):
-    """Greedy, with walks around holes."""
+    """Settings of greedy geographic routing, with walks around holes."""
 
     kind: ClassVar = "geographic"
     beacons: Duration | None = None
@@ -60,7 +61,7 @@ class Geographic(_Routing):
 
 @dataclass(frozen=True, kw_only=True)
 class Flooding(_Routing):
-    """Every node repeats every message once."""
+    """Settings of flooding: every node repeats every message once."""
 
     kind: ClassVar = "flooding"
     limit: AtLeastOne | None = None
@@ -68,7 +69,7 @@ class Flooding(_Routing):
 
 @dataclass(frozen=True, kw_only=True)
 class OnDemand(_Routing):
-    """Requests, replies and errors, as in DYMO."""
+    """Settings of routing on demand, with requests, replies and errors as in DYMO."""
 
     kind: ClassVar = "on-demand"
     keep: Duration | None = None
@@ -81,7 +82,7 @@ class OnDemand(_Routing):
 
 @dataclass(frozen=True, kw_only=True)
 class Tree(_Routing):
-    """A tree to each sink; by default to every destination of messages."""
+    """Settings of a tree to each sink, by default to every destination of messages."""
 
     kind: ClassVar = "tree"
     sinks: tuple[NodeName, ...] | None = None
@@ -91,13 +92,15 @@ class Tree(_Routing):
 
 @dataclass(frozen=True, kw_only=True)
 class Python(_Routing):
-    """Your own protocol: a class in a Python file, ``gossip.py:Gossip``, and its arguments."""
+    """Settings of a protocol of the user: a class in a Python file, ``gossip.py:Gossip``, and its
+    arguments.
+    """
 
     kind: ClassVar = "python"
     machine: str
     with_: Mapping[str, bool | int | float | str] = field(default_factory=dict)
     code: str = ""
-    """The text of the file; empty: it is read from the file."""
+    """The text of the file; if it is empty, the file is read."""
 
 
 Routing = IdGrid | Static | Geographic | Flooding | OnDemand | Tree | Python
@@ -106,9 +109,9 @@ Routing = IdGrid | Static | Geographic | Flooding | OnDemand | Tree | Python
 def machines(
     routing: Routing, topology: Topology, mac: Mac, airing: Duration, ends: Iterable[Destination]
 ) -> tuple[RoutingMachine, flooding.Flooding]:
-    """The routing machine for a network, and the flooding for messages to all nodes.
+    """Return the routing machine for a network, and the flooding for messages to all nodes.
 
-    ``airing`` is the time that a node takes to send to its neighbours; ``ends`` are the destinations of
+    ``airing`` is the time in µs that a node takes to send to its neighbours. ``ends`` are the destinations of
     messages.
     """
     settings: dict[str, Any] = {f.name: getattr(routing, f.name) for f in fields(routing)}

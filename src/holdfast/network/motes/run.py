@@ -1,4 +1,4 @@
-"""A run: build the network, install traffic and a protocol on its nodes, process it, and collect the
+"""A run: build the network, install traffic and a protocol on its nodes, process all events, and return the
 outcome.
 """
 
@@ -38,7 +38,9 @@ from .traffic import TrafficStream, send
 
 
 def run(case: SimulationCase, seed: int, trace: Trace | None = None) -> RunOutcome:
-    """Run a case with a seed; equal cases and seeds give equal outcomes."""
+    """Run a case with a seed. Equal cases and seeds give equal outcomes. ``trace`` records the run if it is
+    not ``None``.
+    """
     try:
         return SimulationRun(case, seed, trace).finish()
     except Exception as error:
@@ -54,7 +56,9 @@ def check(
     seeds: Sequence[int] = (1,),
     lets: Mapping[str, Any] | None = None,
 ) -> SimulationCase:
-    """Read the files that a scenario names; a ScenarioError if it is impossible with one of these seeds."""
+    """Read the files that a scenario names, and check it. Raise a `ScenarioError` if it is impossible with
+    one of ``seeds``.
+    """
     case = resolve_files(scenario, folder, lets)
     for seed in seeds if case.topology is None else seeds[:1]:
         plan = plan_run(case, seed)
@@ -75,13 +79,13 @@ def _routing(case: SimulationCase, plan: RunPlan, airing: Duration) -> Any:
 
 
 def _needs_position(definition: ScenarioDefinition, subscription: NodeSubscription) -> bool:
-    """Whether the result of a subscription may depend on where its events come from."""
+    """Return whether the result of a subscription may depend on the positions of its events."""
     condition = definition.filters.get(subscription.name)
     return not subscription.plain and (condition is None or condition.forest is not None)
 
 
 class SimulationRun:
-    """A network with its applications, and their account."""
+    """A network with its applications and their account. Call `finish` once to run it."""
 
     def __init__(self, case: SimulationCase, seed: int, trace: Trace | None = None) -> None:
         self.case, self.seed, self.trace = case, seed, trace
@@ -142,7 +146,7 @@ class SimulationRun:
     # Callbacks.
 
     def _router(self, node: Node) -> RoutingService:
-        """The routing service of a node that starts; a rehearsal overrides it."""
+        """Return the routing service of a node that starts. A rehearsal overrides this method."""
         machine, flooding = self._routing
         return Router(node, machine, self.ledger, flooding)
 
@@ -155,7 +159,7 @@ class SimulationRun:
             self._publish_from(node, source)
 
     def _publish_from(self, node: Node, source: SourceNodes) -> None:
-        """Publish readings periodically, by the node's clock."""
+        """Publish readings of a source periodically, by the node's clock; or play its recording."""
         publisher, topic, every = source.publisher, source.topic, source.publisher.every
         if every is None:
             self._play(node, source)
@@ -218,7 +222,7 @@ class SimulationRun:
         self.family.publish(node, event)
 
     def _sample(self, node: Node) -> None:
-        """Account for the processor's work to read a sensor."""
+        """Charge the processor's work to read a sensor to its energy."""
         if length := self.case.scenario.energy.sampling:
             node.energy.mcu.work(node.clock.now, length, "sampling")
 
@@ -233,7 +237,7 @@ class SimulationRun:
         node.after(every, read)
 
     def _act(self, act: Callable[[Network], None]) -> None:
-        """Apply a failure, and tell the protocol which nodes are down."""
+        """Apply a failure, and inform the protocol of the nodes that are down."""
         act(self.network)
         for node in self.network.nodes:
             if not node.alive:

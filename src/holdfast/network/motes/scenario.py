@@ -1,6 +1,6 @@
 """A scenario: a network, its tasks and its failures, as frozen values.
 
-They can be created in Python; a YAML file describes the same values (``convert``).
+Scenarios can be created in Python. A YAML file describes the same values (see `convert`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .routing import Flooding, Routing
 from .traffic import Flow, require_times
 
 Protocol = Direct | Dds | Cbps | Qps
-"""The protocols that bring events to subscribers; a new one is added here."""
+"""The protocols that bring events to subscribers. Add a new protocol here."""
 
 
 @dataclass(frozen=True)
 class AsMeasured:
-    """Each link loses the measured share of frames."""
+    """A link model in which each link loses the measured share of frames."""
 
     kind: ClassVar = "measured"
 
@@ -40,29 +40,29 @@ Links = LogDistance | UnitDisk | AsMeasured
 
 @dataclass(frozen=True, kw_only=True)
 class Radio:
-    """The transceiver, with optional changes of its parameters."""
+    """The type of transceiver, with optional changes of its parameters."""
 
     chip: Literal["cc2420", "cc2420-tossim", "cc1000"] = "cc2420"
     power: Dbm | None = None
     co_channel: Decibels | None = None
-    """By how much a frame must exceed all simultaneous frames."""
+    """The ratio in dB by which a frame must exceed all simultaneous frames."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Energy:
-    """Platform and power supply."""
+    """The platform and power supply of the nodes."""
 
     platform: str = "micaz"
-    """The name of a platform, or a ``.toml`` file."""
+    """The name of a platform, or the path of a ``.toml`` file."""
     battery: Joules | None = None
     mains: tuple[NodeName, ...] = ()
-    """Nodes with an unlimited supply."""
+    """The nodes with an unlimited supply."""
     rest: Rest = field(default_factory=Rest)
-    """The currents between activities; they decide most comparisons."""
+    """The currents between activities, which decide most comparisons."""
     delays: bool = False
-    """Whether the processor's time for a frame delays it, and not only costs energy."""
+    """Whether the processing time of a frame delays it. Its energy is charged in any case."""
     sampling: Duration = 0
-    """How long a publisher's processor works for each reading of its sensor.  [D62]"""
+    """The time in µs for which a publisher's processor works for each reading of its sensor. [D62]"""
 
     def __post_init__(self) -> None:
         if self.battery is not None and self.battery <= 0:
@@ -76,16 +76,18 @@ class Publisher:
     topic: str
     from_: NodeChoice = "all"
     every: Duration | None = None
-    """The period of readings; may be omitted for recordings, whose readings then keep their own times."""
+    """The period of readings in µs. With ``None``, which requires a recording, the readings keep their own
+    times.
+    """
     sampled: Duration | None = None
-    """The period at which the sensor is read; the mean of the values since the last reading is published.
-    None: each reading is one value.  [D62]
+    """The period in µs at which the sensor is read. The mean of the values since the last reading is
+    published. With ``None``, each reading is one value. [D62]
     """
     readings: Readings = field(default_factory=dict)
     recorded: Recorded | None = None
-    """Readings from a file, instead of ``readings``."""
+    """The file with readings, used in place of ``readings``."""
     phase: Literal["random", "together"] = "random"
-    """Whether nodes start at random times within a period, or all at once."""
+    """Whether nodes start at random times within a period, or all together."""
     start: Duration = 0
     stop: Duration | None = None
 
@@ -106,16 +108,16 @@ class Subscriber:
 
     node: NodeName
     to: str | tuple[str, ...] = ()
-    """Names of conditions or topics; empty: all conditions."""
+    """The names of conditions or topics; if empty, all conditions."""
     region: tuple[tuple[Metres, Metres], tuple[Metres, Metres]] | None = None
-    """Two corners: only events published inside count; for protocols that support regions."""
+    """Two corners of a region. Only events published inside count. Not every protocol supports regions."""
     start: Duration = 0
     stop: Duration | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """Everything except the seed: equal scenarios with equal seeds give equal runs."""
+    """The complete description of a run except its seed. Equal scenarios with equal seeds give equal runs."""
 
     nodes: Nodes
     duration: Duration
@@ -127,13 +129,13 @@ class Scenario:
     energy: Energy = Energy()
     traffic: tuple[Flow, ...] = ()
     definition: str = ""
-    """Topics and conditions: a ``.hf`` file, or its text."""
+    """The topics and conditions, as the name of a ``.hf`` file or as its text."""
     protocol: Protocol = field(default_factory=Direct)
     publishers: tuple[Publisher, ...] = ()
     subscribers: tuple[Subscriber, ...] = ()
     failures: tuple[Failure, ...] = ()
     warm_up: Duration = 0
-    """Messages, events and energy before this time are not counted."""
+    """The time in µs before which messages, events and energy are not counted."""
     until_first_death: bool = False
     """Whether the run ends when the first battery is empty."""
 

@@ -1,4 +1,4 @@
-"""Subscriptions that are evaluated on the subscriber's own node, as events arrive and by its clock."""
+"""Evaluation of subscriptions on the subscriber's own node, as events arrive and by the node's clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .conditions import Evaluator, ScenarioDefinition
 
 
 class Sinks:
-    """Evaluates subscriptions on their nodes.  The watermark is the node's clock less an allowance for
+    """Evaluates subscriptions on their nodes. The watermark is the node's clock minus an allowance for
     delayed events.
     """
 
@@ -26,7 +26,7 @@ class Sinks:
         self._timers: dict[NodeSubscription, tuple[Instant, Entry]] = {}
 
     def boot(self, node: Node) -> None:
-        """Reset the subscriptions of a node that starts."""
+        """Reset the subscriptions of a node that starts or restarts."""
         here = [sub for sub in self.subscriptions if sub.node == node.id]
         served = self._definition.operators() if here else {}
         for sub in here:
@@ -34,13 +34,13 @@ class Sinks:
             self._timers.pop(sub, None)
 
     def on_event(self, node: Node, event: Event) -> None:
-        """Process an event that arrived at a node, for all its subscriptions."""
+        """Process an event that arrived at a node, for all subscriptions of the node."""
         for sub in self.subscriptions:
             if sub.node == node.id and event.topic in sub.topics and sub.at(event.time):
                 self.take(node, sub, event)
 
     def take(self, node: Node, sub: NodeSubscription, event: Event) -> None:
-        """Process an event for one subscription."""
+        """Process an event for one subscription; report its notifications and set its next timer."""
         if (watch := self._watches[sub]) is None:
             self._notify(sub, [Notification(sub.name, event, "atomic", None, None)])
         else:
@@ -52,7 +52,7 @@ class Sinks:
             self._account.notify(sub, notification)
 
     def _set_timer(self, node: Node, sub: NodeSubscription, watch: Evaluator) -> None:
-        """Set a timer for the machine's due time, in place of a later one."""
+        """Set a timer for the time at which the machine is due. It replaces a later timer."""
         if (due := watch.due) is None:
             return
         at = max(due + self._allowance, node.now) + 1

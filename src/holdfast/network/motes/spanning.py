@@ -1,4 +1,4 @@
-"""The tree of connected brokers: along the best paths to its root."""
+"""The tree of connected brokers, which follows the best paths to its root."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from ..sim.network import Network
 from .fault import ScenarioError
 
 TYPICAL = 60
-"""The frame size in bytes by which links are compared."""
+"""The frame size in bytes that is used to compare links."""
 WORTHLESS = 0.1
-"""Links with a smaller share of frames that arrive in both directions are not used."""
+"""The least share of frames that must arrive in both directions for a link to be used."""
 
 Pair = tuple[NodeId, NodeId]
 
 
 def best_next_hops(network: Network, root: NodeId) -> dict[NodeId, NodeId]:
-    """For each node that reaches the root, the next node on the path with the fewest expected
-    transmissions, over links that work in both directions.
+    """Return, for each node that reaches the root, the next node on the best path to it.
+
+    The best path has the fewest expected transmissions, over links that work in both directions.
     """
     frame = network.setup.radio.airtime(TYPICAL)
     in_range = [[r for r in network.receptions(node.id) if r.decodable] for node in network.nodes]
@@ -37,9 +38,10 @@ def best_next_hops(network: Network, root: NodeId) -> dict[NodeId, NodeId]:
 def next_hops_to(
     root: NodeId, links: Callable[[NodeId], Iterable[tuple[NodeId, float]]]
 ) -> dict[NodeId, NodeId]:
-    """For each node that reaches the root, the next node on the path with the fewest expected transmissions.
+    """Return, for each node that reaches the root, the next node on the path with the fewest expected
+    transmissions.
 
-    ``links`` gives the neighbours of a node, each with the share of frames that arrive there and back.
+    ``links`` gives the neighbours of a node, each with the share of frames that arrive in both directions.
     """
     next_hops: dict[NodeId, NodeId] = {}
     queue = [(0.0, root, root)]
@@ -55,7 +57,7 @@ def next_hops_to(
 
 
 def nearest(node: NodeId, next_hops: Mapping[NodeId, NodeId], brokers: Collection[NodeId]) -> NodeId:
-    """The first broker on a node's path to the root, other than itself.
+    """Return the first broker on a node's path to the root, other than the node itself.
 
     >>> nearest(3, {3: 2, 2: 1, 1: 0, 0: 0}, {0, 1, 3})
     1
@@ -67,7 +69,7 @@ def nearest(node: NodeId, next_hops: Mapping[NodeId, NodeId], brokers: Collectio
 
 
 def require_tree(pairs: Sequence[Pair], brokers: Collection[NodeId]) -> None:
-    """Raise ScenarioError unless the connections form a tree of all brokers."""
+    """Raise a `ScenarioError` unless the connections form a tree of all brokers."""
     group = {broker: {broker} for broker in brokers}
     for i, (a, b) in enumerate(pairs):
         if a not in group or b not in group:

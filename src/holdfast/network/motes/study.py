@@ -1,4 +1,6 @@
-"""A study: the networks described by a scenario file (several with ``sweep``), each with several seeds."""
+"""A study: the networks that a scenario file describes (several with ``sweep``), each run with
+several seeds.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,14 @@ from .run import check
 from .scenario import Scenario
 
 _ABOUT_ALL = ("seeds", "sweep", "trace")
-"""Keys of a file that do not belong to its scenario."""
+"""The keys of a file that are not part of its scenario."""
 MOST_RUNS = 100_000
-"""The most runs of a study."""
+"""The greatest number of runs of a study."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One network of a study: the settings of the sweep, and the whole case."""
+    """One network of a study: the settings of the sweep, and the complete case."""
 
     settings: Mapping[str, Any]
     case: SimulationCase
@@ -34,7 +36,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Study:
-    """Networks, and the seeds with which each is run."""
+    """The networks of a study, and the seeds with which each network runs."""
 
     name: str
     points: tuple[Point, ...]
@@ -45,14 +47,14 @@ class Study:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Names of the parameters that the sweep changes."""
+        """The names of the parameters that the sweep changes."""
         return tuple(dict.fromkeys(name for point in self.points for name in point.settings))
 
 
 def read(path: Path, definition: Path | None = None, lets: Mapping[str, Any] | None = None) -> Study:
-    """Read a scenario file; files that it names are looked for beside it.
+    """Read a study from a scenario file. Paths in it are relative to the file's folder.
 
-    ``definition`` replaces the definition of the file, ``lets`` its parameters.
+    ``definition`` replaces the definition of the file, and ``lets`` the parameters of the definition.
     """
     document = load(path)
     if definition is not None and isinstance(document.values, dict):
@@ -62,7 +64,7 @@ def read(path: Path, definition: Path | None = None, lets: Mapping[str, Any] | N
 
 
 def read_text(text: str, folder: Path = Path()) -> Study:
-    """Read a scenario from text; files that it names are looked for in ``folder``."""
+    """Read a study from the text of a scenario file. Paths in it are relative to ``folder``."""
     return _study(parse(text), folder, "scenario")
 
 
@@ -76,7 +78,7 @@ def _study(document: Document, folder: Path, name: str, lets: Mapping[str, Any] 
 
 
 def _read_options(values: Any) -> tuple[tuple[int, ...], bool, list[dict[Route, Route]]]:
-    """Seeds, whether to trace, and the settings of each point."""
+    """Return the seeds, whether to trace, and the settings of each point."""
     if not isinstance(values, dict):
         hint = "'holdfast sim --example' prints a scenario to copy."
         raise ScenarioError("expected keys: nodes, traffic, duration …", hint=hint)
@@ -96,6 +98,7 @@ def _point(
     setting: Mapping[Route, Route],
     lets: Mapping[str, Any] | None,
 ) -> Point:
+    """Return a point of the study: the document with the settings of the sweep, as a case."""
     changed, settings = document, {}
     for route, written in setting.items():
         value = reduce(getitem, written, document.values)
@@ -115,7 +118,7 @@ def _point(
 
 
 def label(value: Any) -> str:
-    """A value of a sweep in a word or two.
+    """Return a short text for a value of a sweep.
 
     >>> label("2 s"), label({"kind": "csma", "retries": 0}), label([1, 2])
     ('2 s', 'csma retries=0', '1, 2')
@@ -132,7 +135,7 @@ def label(value: Any) -> str:
 
 
 def _seeds(given: Any) -> tuple[int, ...]:
-    """Read the seeds: ``seeds: 5`` means 1 to 5; a list is used as it is."""
+    """Return the seeds. ``seeds: 5`` means 1 to 5; a list is used unchanged."""
     match given:
         case bool():
             pass
@@ -149,7 +152,9 @@ def _seeds(given: Any) -> tuple[int, ...]:
 
 
 def _settings(values: dict[str, Any]) -> Iterator[dict[Route, Route]]:
-    """For each point, the settings that change, with the position of each new value in the document."""
+    """Yield, for each point, the settings that change, each with the position of its new value in the
+    document.
+    """
     sweep = values.get("sweep", {})
     if isinstance(sweep, list) and sweep:
         for i, together in enumerate(sweep):
@@ -170,7 +175,7 @@ def _settings(values: dict[str, Any]) -> Iterator[dict[Route, Route]]:
 
 
 def _target(values: Any, name: str, written: Route) -> Route:
-    """The value to which a name such as ``traffic.0.every`` leads."""
+    """Return the route of the value that a name such as ``traffic.0.every`` denotes."""
     route = tuple(int(step) if step.isdecimal() else step for step in name.split("."))
     there: Any = values
     for i, step in enumerate(route):

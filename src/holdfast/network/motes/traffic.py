@@ -1,4 +1,4 @@
-"""Plain traffic: messages that nodes send periodically."""
+"""Plain traffic: messages that nodes send periodically, without publish/subscribe."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .nodes import AtLeastOne, NodeChoice, NodeName, find_node, find_nodes, sele
 
 @dataclass(frozen=True)
 class PointTarget:
-    """A point; messages go to the node nearest to it, by geographic routing."""
+    """A point as destination. Messages go to the node nearest to it, by geographic routing."""
 
     x: Metres
     y: Metres
@@ -27,17 +27,19 @@ class PointTarget:
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
-    """Messages from some nodes to others."""
+    """A stream of messages from each sender to its destinations, with their period in µs and their size in
+    bytes.
+    """
 
     from_: NodeChoice
     to: NodeName | tuple[NodeName, ...] | PointTarget
     every: Duration
     arrivals: Literal["periodic", "poisson"] = "periodic"
     phase: Literal["random", "together"] = "random"
-    """Whether periodic senders start at random times within a period, or all at once."""
+    """Whether periodic senders start at random times within a period, or all together."""
     size: AtLeastOne = 20
     name: str | None = None
-    """The name in accounts; by default the flow's index in the list."""
+    """The name of the flow in accounts; ``None`` for its index in the list."""
     start: Duration = 0
     stop: Duration | None = None
 
@@ -46,7 +48,7 @@ class Flow:
 
 
 def require_times(every: Duration, start: Duration, stop: Duration | None) -> None:
-    """Raise ScenarioError unless the period is positive and the stop is after the start."""
+    """Raise a `ScenarioError` unless the period is positive and the stop is after the start."""
     if every <= 0:
         raise ScenarioError("messages are some time apart, such as '2 s'", ("every",))
     if stop is not None and stop <= start:
@@ -55,11 +57,11 @@ def require_times(every: Duration, start: Duration, stop: Duration | None) -> No
 
 @dataclass(frozen=True)
 class TrafficStream:
-    """The messages of a flow from one node."""
+    """The messages of a flow that one node sends."""
 
     source: NodeId
     place: int
-    """The index of the flow in the list."""
+    """The index of the flow in the list of flows."""
     flow: Flow
     destinations: tuple[Destination, ...]
 
@@ -69,7 +71,7 @@ class TrafficStream:
 
 
 def destinations(flow: Flow, topology: Topology) -> tuple[Destination, ...]:
-    """The destinations of a flow."""
+    """Return the destinations of a flow; raise a `ScenarioError` for an unknown node."""
     with at("to"):
         match flow.to:
             case PointTarget(x, y):
@@ -83,7 +85,7 @@ def destinations(flow: Flow, topology: Topology) -> tuple[Destination, ...]:
 
 
 def streams(flows: tuple[Flow, ...], topology: Topology, seed: int, most: int) -> list[TrafficStream]:
-    """All streams of the run with a seed; a message has ``most`` bytes at most."""
+    """Return all streams of the run with a seed. A message may have at most ``most`` bytes."""
     found = []
     for i, flow in enumerate(flows):
         with at("traffic", i):
@@ -99,7 +101,9 @@ def streams(flows: tuple[Flow, ...], topology: Topology, seed: int, most: int) -
 
 
 def send(node: Node, router: RoutingService, outgoing: TrafficStream, number: int, seed: int) -> None:
-    """Send messages periodically, by the node's own clock; ``number`` is the stream's index on its node."""
+    """Send messages periodically, by the node's own clock. ``number`` is the index of the stream on
+    its node.
+    """
     flow = outgoing.flow
     period, start = flow.every, flow.start
     draw = stream(seed, "publisher", node.id, number, node.boots)

@@ -2,7 +2,7 @@
 
     tcp          TcpHost: a machine that listens and calls
     udp          UdpHost: a machine that sends datagrams, which may get lost
-    clock        the clock of both
+    clock        the clock of both hosts
     memory/      networks in one process, joined by queues
     broker       a broker of the content-based family (cbps) on TCP
     client       a publisher or subscriber on TCP
@@ -16,6 +16,6 @@
     shipped/     processes for code that subscribers ship
     commands/    the work of ``holdfast broker``, ``publish`` and ``subscribe``: lines and processes
 
-The machines are in ``protocols``; ``model.host`` runs them. The hosts here add sending, delivering and
-closing.
+The machines are in ``protocols``, and ``model.host`` runs them. The hosts in this package add sending,
+delivering and closing.
 """

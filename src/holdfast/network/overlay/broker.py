@@ -1,4 +1,4 @@
-"""Brokers on TCP."""
+"""The broker of the content-based family on TCP, with workers for shipped code."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ async def run_broker(
 ) -> AsyncIterator[tuple[TcpHost, Address]]:
     """Run a broker; yield its host and the address on which it listens.
 
-    It runs shipped code only if its digest is in ``allowed`` or a public key in ``signers`` has signed it,
-    within ``bounds``. ``regions`` are sent to subscribers whose definitions have none of their own.
+    The broker runs shipped code only if its digest is in ``allowed`` or a public key in ``signers`` has
+    signed it, within ``bounds``. ``regions`` are sent to subscribers whose definitions have no regions.
     """
     if allowed or signers:
         require_starlark()

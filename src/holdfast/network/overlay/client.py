@@ -1,4 +1,4 @@
-"""Publishers and subscribers on TCP."""
+"""Publishers and subscribers on TCP: the connection of a client, and the advertisements of a publisher."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .tcp import DEFAULTS, TcpHost
 
 
 def free_name(role: str) -> str:
-    """Return a random name."""
+    """Return a random name that begins with the role."""
     return f"{role}-{secrets.token_hex(6)}"
 
 
@@ -46,7 +46,7 @@ async def connect_client(
 ) -> AsyncIterator[TcpHost]:
     """Run a client that keeps a connection to a broker.
 
-    On exit the broker has received everything submitted, and stored bundles are withdrawn. Unless
+    On exit, the broker has received all submitted bundles, and stored bundles are withdrawn. Unless
     ``patient``, an unanswered first call raises an error.
     """
     client = CbpsClient(identity.name, compile_condition, accepts)
@@ -65,21 +65,23 @@ async def connect_client(
 
 
 ALL_SOURCES = ""
-"""Stands for all sources of a topic; no source has an empty name."""
+"""The name that stands for all sources of a topic. No source has an empty name."""
 ANYWHERE: Mapping[str, Value] = {}
 
 Connector = Callable[..., AbstractAsyncContextManager[TcpHost]]
-"""`connected` with all arguments but ``deliver``."""
+"""A function like `connect_client` that needs only the argument ``deliver``."""
 
 
 MOST_SOURCES = 1_000
-"""A publisher with more sources of a topic advertises the topic as a whole."""
+"""The greatest number of sources that a publisher advertises separately. Above it, the topic is advertised as
+a whole.
+"""
 
 
 class Publisher:
-    """Sends events and advertises each source of a topic before its first event.
+    """Sends events, and advertises each source of a topic before its first event.
 
-    The advertisement includes the source's location as long as that does not change.
+    The advertisement includes the source's location while that does not change.
     """
 
     def __init__(self, node: TcpHost) -> None:
@@ -114,7 +116,7 @@ class Publisher:
         self._node.ask(advertise(_advertisement_name(topic, source, at), advertisement_for(topic, **pinned)))
 
     async def publish(self, event: Event) -> None:
-        """Send an event when the connection accepts it."""
+        """Wait until the connection accepts data, then send an event."""
         await self._node.ready()
         self._node.ask(publish(to_content(event)))
 

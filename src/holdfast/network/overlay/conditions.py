@@ -26,11 +26,13 @@ from ..conditions import compile_checked, replicated_condition
 from ..protocols.cbps.condition import NetworkCondition
 
 LONGEST = 65_536
-"""The longest definition from a peer, in characters."""
+"""The greatest length of a definition from a peer, in characters."""
 
 
 def split_app(app: App) -> dict[str, App]:
-    """Return each subscription of an app as an app with only the statements that it needs."""
+    """Split an app into one app for each subscription, with only the statements that the subscription
+    needs.
+    """
     folder = folder_of(app)
     statements = [
         _with_rows(s, folder) for s in in_themselves(app.statements, folder) if not isinstance(s, Case)
@@ -66,24 +68,26 @@ def split_app(app: App) -> dict[str, App]:
 
 
 def folder_of(app: App) -> Path:
-    """Return the folder of an app's files."""
+    """Return the folder to which the file names in an app are relative."""
     return Path(app.file).parent if app.file else Path()
 
 
 def _with_rows(statement: Statement, folder: Path) -> Statement:
-    """Return a statement with the rows that it would read from a table."""
+    """Return a statement that contains the rows which it would otherwise read from a table."""
     kind = kind_of(statement)
     return statement if kind is None else kind.with_rows(statement, folder)
 
 
 def _with_topic(statement: ConditionStatement, topics: tuple[str, ...]) -> Statement:
-    """Return a statement with its topic, if it was written in a notation without one."""
+    """Return a statement with its topic, if its notation does not name one."""
     kind = kind_of(statement)
     return statement if kind is None else kind.with_topic(statement, topics)
 
 
 def _dependencies(name: str, above: Mapping[str, Collection[str]]) -> list[str]:
-    """Return a condition and all that it builds on; ``above`` lists the conditions that build on each."""
+    """Return a condition and all conditions that it needs. ``above`` lists the conditions that build on each
+    condition.
+    """
     found = [name]
     for condition_name in found:
         found += [below for below in above if condition_name in above[below] and below not in found]
@@ -94,8 +98,8 @@ def _dependencies(name: str, above: Mapping[str, Collection[str]]) -> list[str]:
 def compile_condition(definition: str) -> NetworkCondition:
     """Compile a definition that came with a subscription.
 
-    A state and a filter on its topic are a gate: while the state is active, events that satisfy the filter
-    pass.
+    A state together with a filter on its topic is a gate: while the state is active, events that satisfy the
+    filter pass.
     """
     if len(definition) > LONGEST:
         raise UsageError(f"a definition may have {LONGEST} characters, not {len(definition)}")
@@ -111,7 +115,9 @@ def compile_condition(definition: str) -> NetworkCondition:
 
 
 def _require_movable(statements: Iterable[Statement]) -> None:
-    """Raise an error for statements that read files, which exist only where the definition was written."""
+    """Raise an error for statements that read files, because the files exist only where the definition was
+    written.
+    """
     if any(isinstance(statement, UseGazetteer) for statement in statements):
         why = "a gazetteer is a file here, and brokers are elsewhere; declare the regions instead"
         raise Unsupported(why)

@@ -1,6 +1,6 @@
-"""Machines that send to points, over a host in which every node reaches every other.
+"""A wrapper for machines that send to points, for hosts in which every node reaches every other node.
 
-Nodes send periodic signs of life; a message to a point goes to the nearest node that is alive.
+Nodes send periodic signs of life. A message to a point goes to the nearest node that is alive.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ BEAT = "points/beat"
 
 
 class Alive(msgspec.Struct, frozen=True, array_like=True, tag="alive"):
-    """A sign of life."""
+    """A sign of life, which nodes send to all peers periodically."""
 
 
 @dataclass(slots=True)
 class PointsState:
-    """The state of the machine, and the last sign of life of each peer."""
+    """The state of the wrapped machine, and the last sign of life of each peer."""
 
     inner: Any
     last_signs: dict[Peer, Instant] = field(default_factory=dict)
@@ -50,14 +50,14 @@ class PointsState:
 
 @dataclass(frozen=True)
 class PointsNode:
-    """Wraps a node's machine; ``places`` are the positions of all nodes."""
+    """Wraps a node's machine. ``places`` are the positions of all nodes."""
 
     machine: ProtocolMachine
     name: Peer
     places: Mapping[Peer, Point]
-    """The positions of all nodes, this one included."""
+    """The positions of all nodes, including this one."""
     every: Duration = SECOND // 2
-    """The period of signs of life; after three missing ones a node counts as gone."""
+    """The period in µs of signs of life. After three missing signs, a node counts as lost."""
 
     def __post_init__(self) -> None:
         if self.name not in self.places:
@@ -66,11 +66,11 @@ class PointsNode:
             raise UsageError("two nodes stand at one point; a node's address is where it stands")
 
     def initial(self) -> PointsState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return PointsState(self.machine.initial())
 
     def handle(self, state: PointsState, given: Input) -> tuple[PointsState, list[Effect]]:
-        """Handle one input: update the state and return the effects."""
+        """Handle one input: change ``state`` in place, and return it with the effects in their order."""
         effects: list[Effect] = []
         inputs: deque[Input] = deque()
         match given:
@@ -102,13 +102,13 @@ class PointsNode:
         return [Send(EVERYBODY, Alive()), SetTimer(BEAT, now + self.every)]
 
     def living(self, state: PointsState, now: Instant) -> dict[Peer, Point]:
-        """Return the positions of the nodes that are alive, this one included."""
+        """Return the positions of the nodes that are alive, including this one."""
         since = now - 3 * self.every
         alive = {peer for peer, sign in state.last_signs.items() if sign > since} | {self.name}
         return {peer: place for peer, place in self.places.items() if peer in alive}
 
     def _messages_of(self, state: PointsState, effect: Effect, now: Instant) -> list[tuple[Peer, Any]]:
-        """Return the messages and peers of an effect that sends to points."""
+        """Return the messages of an effect that sends to points, each with the peer that receives it."""
         living = self.living(state, now)
         match effect:
             case Route(to, message):

@@ -1,4 +1,4 @@
-"""The regions of a network, which a broker stores for subscribers that have none of their own."""
+"""The regions of a network, which a broker stores for subscribers whose definitions have no regions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...lang.scopes import in_themselves
 from .conditions import LONGEST
 
 REGIONS = "regions"
-"""The key of the regions in an inquiry to a broker."""
+"""The key under which a broker returns the regions in an inquiry."""
 
 
 def regions(path: Path) -> str:
@@ -26,7 +26,6 @@ def regions(path: Path) -> str:
 
 
 def with_regions(app: App, regions: str) -> App:
-    """Return an app with the regions of a network added, for an app that uses regions but defines
-    none.  [S6]"""
+    """Return an app with the regions of a network added, if it uses regions but defines none. [S6]"""
     known = [statement for statement in parse(regions).statements if isinstance(statement, DeclareRegion)]
     return App([*known, *app.statements], file=app.file)

@@ -1,8 +1,8 @@
-"""Machines that send to points, over a host that reaches only neighbours: nodes forward datagrams.
+"""A wrapper for machines that send to points, for hosts that reach only neighbours: nodes forward datagrams.
 
-Forwarding is greedy, and where no neighbour is nearer, round the face of the planar graph, as in the
-simulator. So a message to a point reaches the node nearest to it that is alive. A message for a rectangle
-reaches all its nodes, by the steps of ``sim.routing.spreading``. Nodes send periodic signs of life.
+Forwarding is greedy and, where no neighbour is nearer, goes round the face of the planar graph, as in the
+simulator. So a message to a point reaches the nearest node that is alive. A message for a rectangle reaches
+all its nodes, by the steps of ``sim.routing.spreading``. Nodes send periodic signs of life.
 """
 
 from __future__ import annotations
@@ -47,58 +47,60 @@ Box = tuple[At, At]
 
 
 class RelayedDatagram(msgspec.Struct, frozen=True, array_like=True, tag="relayed"):
-    """On its way to a point; with a rectangle, to all nodes within it."""
+    """A message on its way to a point; with a rectangle ``within``, to all nodes in the rectangle."""
 
     to: At
     message: msgspec.Raw
     within: Box | None = None
     walk: tuple[At, float, tuple[Peer, Peer]] | None = None
-    """Round a face: where it began, how far it has come, and its first link."""
+    """The walk round a face: its start, its progress, and its first link."""
     hops: int = 0
 
 
 class FloodedDatagram(msgspec.Struct, frozen=True, array_like=True, tag="flooded"):
-    """For all nodes in a rectangle: each of them repeats it once, and it walks round the rectangle."""
+    """A message for all nodes in a rectangle. Each of them repeats it once, and it walks round the
+    rectangle.
+    """
 
     origin: Peer
     number: int
     within: Box
     message: msgspec.Raw
     walks: bool = False
-    """Whether it is on its walk; otherwise it is only for neighbours in the rectangle."""
+    """Whether it is on its walk. Otherwise it is only for neighbours in the rectangle."""
     hops: int = 0
 
 
 class NeighbourDatagram(msgspec.Struct, frozen=True, array_like=True, tag="near"):
-    """For every neighbour that receives it."""
+    """A message for every neighbour that receives it."""
 
     message: msgspec.Raw
 
 
 Wire = RelayedDatagram | FloodedDatagram | NeighbourDatagram | Alive
-"""The datagrams of a link."""
+"""The datagrams that nodes exchange."""
 
 
 @dataclass(slots=True)
 class RelayState:
-    """The state of the machine, the last sign of life of each neighbour, and recent messages."""
+    """The state of the wrapped machine, the last sign of life of each neighbour, and recent messages."""
 
     inner: Any
     last_signs: dict[Peer, Instant] = field(default_factory=dict)
     recent: dict[tuple[Peer, int, Peer], Instant] = field(default_factory=dict)
-    """When messages for rectangles were handled.
+    """The times at which messages for rectangles were handled.
 
-    Keys are origin and number with the name of this node for messages that arrived here, or of the neighbour
-    to which one was sent on a walk.
+    A key has the origin, the number and a node's name: this node for messages that arrived here, or the
+    neighbour to which a message was sent on a walk.
     """
     floods: int = 0
     relayed_count: int = 0
-    """The number of datagrams of others that were forwarded."""
+    """The number of datagrams of other nodes that this node forwarded."""
 
 
 @dataclass(frozen=True)
 class Relays:
-    """Wraps a node's machine; ``near`` are the positions of its neighbours."""
+    """Wraps a node's machine. ``near`` are the positions of its neighbours."""
 
     machine: ProtocolMachine
     name: Peer
@@ -107,7 +109,7 @@ class Relays:
     wire: Any
     """The type of the machine's messages."""
     every: Duration = SECOND // 2
-    """The period of signs of life; after three missing ones a neighbour counts as gone."""
+    """The period in µs of signs of life. After three missing signs, a neighbour counts as lost."""
 
     def __post_init__(self) -> None:
         if self.name in self.near:
@@ -116,11 +118,11 @@ class Relays:
             raise UsageError("two nodes stand at one point; a node's address is where it stands")
 
     def initial(self) -> RelayState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return RelayState(self.machine.initial())
 
     def handle(self, state: RelayState, given: Input) -> tuple[RelayState, list[Effect]]:
-        """Handle one input: update the state and return the effects."""
+        """Handle one input: change ``state`` in place, and return it with the effects in their order."""
         turn = _RelayStep(self, state, given.now)
         match given:
             case Started(now):
@@ -140,7 +142,7 @@ class Relays:
 
 
 class _RelayStep:
-    """Handles one input."""
+    """Handles one input of a wrapped machine."""
 
     def __init__(self, machine: Relays, state: RelayState, now: Instant) -> None:
         self.machine, self.state, self.now = machine, state, now
@@ -165,7 +167,7 @@ class _RelayStep:
         self._todo.append(given)
 
     def receive_raw(self, raw: msgspec.Raw) -> None:
-        """Queue a message for the machine; a malformed one is ignored."""
+        """Queue a message for the machine. A malformed message is ignored."""
         try:
             message = self._decode(raw)
         except msgspec.DecodeError:  # a peer's fault
@@ -198,7 +200,7 @@ class _RelayStep:
     # --- datagrams ---
 
     def on_datagram(self, sender: Peer, given: Wire) -> None:
-        """Handle a datagram."""
+        """Handle a datagram of a neighbour: deliver it, forward it, or both."""
         match given:
             case NeighbourDatagram(message):
                 self.receive_raw(message)
@@ -210,7 +212,7 @@ class _RelayStep:
                     self._send_on(given, self.machine.near[sender])
 
     def _send_on(self, given: RelayedDatagram, came_from: Point | None) -> None:
-        """Send a message to the next node, or handle it if no node is nearer."""
+        """Send a message to the next node, or handle it if no node is nearer to its destination."""
         walk = None if given.walk is None else FaceWalk(*given.walk)
         is_arrived = given.within is not None and self._is_in(given.within)
         chosen = None if is_arrived else towards(self._known, given.to, walk, came_from)
@@ -225,7 +227,9 @@ class _RelayStep:
         self.effects.append(Send(peer, onward))
 
     def _forwarded_version(self, given: RelayedDatagram) -> RelayedDatagram | None:
-        """Return a message that is forwarded; a machine that inspects messages may change or take it."""
+        """Return the message to forward; ``None`` if the machine, which may inspect and change messages,
+        consumed it.
+        """
         self.state.relayed_count += 1
         if given.within is not None or not getattr(self.machine.machine, "peeks", False):
             return given
@@ -251,8 +255,9 @@ class _RelayStep:
         self._flood(flooded, beside(self._here, given.to))
 
     def _flood(self, given: FloodedDatagram, seen: Point) -> None:
-        """Send to all neighbours within the rectangle, and on walks over each link of the planar graph
-        once."""
+        """Send a message to all neighbours in its rectangle, and on walks over each link of the planar graph
+        once.
+        """
         name, key = self.machine.name, (given.origin, given.number)
         onward = msgspec.structs.replace(given, walks=False, hops=given.hops + 1)
         if self._is_in(given.within) and self._is_new((*key, name)):
@@ -288,6 +293,6 @@ def _raw(message: Any) -> msgspec.Raw:
 
 
 def neighbours(places: Mapping[Peer, Point], name: Peer, reach: float) -> dict[Peer, Point]:
-    """Return the nodes within reach of a node."""
+    """Return the nodes within ``reach`` of a node, with their positions."""
     here = places[name]
     return {peer: at for peer, at in places.items() if peer != name and math.dist(at, here) <= reach}

@@ -1,8 +1,8 @@
-"""Subscriptions as requests of a client.
+"""Conversion of subscriptions to requests of a client.
 
-A subscription without local files is sent as it is, and brokers evaluate it. One that reads a table or a list
-of expected sources from a file is evaluated here; brokers and publishers pass the events that can matter to
-some row.
+A subscription without local files is sent unchanged, and brokers evaluate it. A subscription that reads a
+table or a list of expected sources from a file is evaluated by the client. Brokers and publishers then pass
+the events that can be relevant to a row of the file.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from .conditions import folder_of, reads_file, split_app
 
 
 def requests_of(app: App) -> dict[str, Submit]:
-    """Return a request for each subscription of an app."""
+    """Return a request for each subscription of an app, by name."""
     return {name: _request(name, one, folder_of(app)) for name, one in split_app(app).items()}
 
 
 def _request(name: str, app: App, folder: Path) -> Submit:
-    """Return the request for one subscription."""
+    """Return the request for one subscription, which the client evaluates if it reads a file."""
     if not any(map(reads_file, app.statements)):
         return watch(name, show(app))
     checked = check(app, folder)
@@ -46,7 +46,9 @@ def _request(name: str, app: App, folder: Path) -> Submit:
 
 
 def _subscriber_condition(hosted: HostedCondition) -> SubscriberCondition:
-    """Return a condition as its subscriber evaluates it; after a loss it starts again."""
+    """Return a condition in the form that its subscriber evaluates. After a loss of events it starts
+    again.
+    """
 
     def doubt(state: Any, _scopes: Scopes) -> tuple[Any, list[tuple[str | None, Instant]]]:
         return hosted.machine.initial(), hosted.active_scopes(state)
@@ -58,6 +60,6 @@ def _subscriber_condition(hosted: HostedCondition) -> SubscriberCondition:
 
 
 def _open_gate(name: str, topic: Topic) -> str:
-    """Return a gate that passes every event and reports losses."""
+    """Return the definition of a gate that passes every event and reports losses."""
     state = DefineState(name, topic.name, Truth(True), Truth(False))
     return show(App([DeclareTopic(topic), state, passing(name, topic, Truth(True))]))

@@ -44,22 +44,23 @@ COUNTERS = (
 )  # fmt: skip
 """The counters of every host.
 
-``dropped`` messages were dropped for slow peers, were too large, or waited for a peer that left; ``unsent``
-ones had no connection; ``faults`` made this host close a connection.
+``dropped`` messages were dropped for slow peers, were too large, or waited for a peer that left. ``unsent``
+messages had no connection. ``faults`` are errors because of which this host closed a connection.
 """
 SILENT = 3
-"""After this many heartbeats without data from a peer it counts as dead."""
+"""The number of heartbeats without data after which a peer counts as dead."""
 DEFAULTS, BACKOFF = ConnectionLimits(), Backoff()
 
 
 @dataclass(eq=False)
 class TcpHost:
-    """A machine with its connections and counters.
+    """A machine with its connections and counters. All methods must be called in the thread of the event
+    loop.
 
-    ``losable`` says which messages may be dropped for a slow consumer. ``stamp`` writes the arrival time into
-    a message, and ``late`` how long it waited to be sent. ``deliver`` receives the machine's deliveries.
-    ``machine_counters`` reads the machine's own counters from its state. ``known`` are the values that peers
-    can inquire. ``failed`` gets an error when the host cannot go on.
+    ``losable`` decides which messages may be dropped for a slow consumer. ``stamp`` writes the arrival time
+    into a message, and ``late`` the time that it waited to be sent. ``deliver`` receives the machine's
+    deliveries. ``machine_counters`` reads the machine's own counters from its state. ``known`` are the values
+    that peers can inquire. ``failed`` is a future that gets an error when the host cannot continue.
     """
 
     identity: Identity
@@ -93,12 +94,12 @@ class TcpHost:
     # --- life ---
 
     def start(self) -> None:
-        """Start the machine."""
+        """Start the machine and its heartbeats. Call this once, before `listen` or `call`."""
         self._run_background(self._beat())
         self._host.tell(Started, secrets.randbits(63))
 
     async def listen(self, address: Address) -> Address:
-        """Accept connections at an address; return it with the actual port."""
+        """Accept connections at an address; return the address with the actual port."""
         loop = asyncio.get_running_loop()
         security = self.identity.certificates.for_listening()
         wait = self.limits.greeting / SECOND if security else None
@@ -113,13 +114,15 @@ class TcpHost:
         return Address(host, port)
 
     def call(self, address: Address, *, patient: bool = True) -> None:
-        """Keep a connection to an address; unless ``patient``, fail if the first call is not answered."""
+        """Keep a connection to an address. Unless ``patient``, the host fails if the first call is not
+        answered.
+        """
         self._run_background(self._keep_calling(address, patient))
 
     async def stop(self, why: str = "it stops", patience: Duration | None = None) -> None:
-        """Stop: close all connections after peers have read everything, at the latest after ``patience``.
+        """Close all connections after peers have read all messages, at the latest after ``patience`` µs.
 
-        A client waits long by default, because it may lose data; a broker waits briefly.
+        By default, a client waits long, because it may lose data, and a broker waits briefly.
         """
         if patience is None:
             patience = PATIENCE if self.identity.role == "client" else LINGER
@@ -134,7 +137,7 @@ class TcpHost:
         self._host.stop()
 
     async def ready(self) -> Link:
-        """Wait for a connection that accepts data; raise the host's own failure."""
+        """Wait for a connection that accepts data and return it. Raise the host's own failure."""
         while True:
             for link in self.links.values():
                 if link.writable.is_set():
@@ -143,7 +146,7 @@ class TcpHost:
             await self.unless_failed(waited.wait())
 
     async def unless_failed(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return the result of a coroutine; raise the host's own failure if that comes first."""
+        """Return the result of a coroutine. Raise the host's own failure if that comes first."""
         turn = asyncio.ensure_future(work)
         waited: set[asyncio.Future[Any]] = {turn, self.failed}
         try:
@@ -156,7 +159,7 @@ class TcpHost:
 
     @property
     def now(self) -> Instant:
-        """The machine's clock."""
+        """The time of the machine's clock."""
         return self._host.clock.now
 
     def account(self) -> dict[str, int]:
@@ -167,7 +170,7 @@ class TcpHost:
         return {**self.counters, "peers": len(self.links), "waiting": waiting, **routed}
 
     async def inquire(self, about: str = "") -> dict[str, Any]:
-        """Return the peer's statistics, or what it stores about a key."""
+        """Return the peer's statistics, or the value that it stores under the key ``about``."""
         link = await self.ready()
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._inquiries.append(answer)
@@ -175,7 +178,7 @@ class TcpHost:
         return await answer
 
     def _run_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a background task; its error makes the host fail."""
+        """Run a coroutine as a background task. An error in it makes the host fail."""
 
         def on_done(task: asyncio.Task[None]) -> None:
             if not task.cancelled() and (error := task.exception()) is not None:
@@ -193,7 +196,7 @@ class TcpHost:
             self.failed.set_exception(error)
 
     async def _beat(self) -> None:
-        """Ping silent peers, and drop those that do not answer."""
+        """Ping silent peers periodically, and drop the peers that do not answer."""
         while True:
             await asyncio.sleep(self.limits.heartbeat / SECOND)
             for link in [link for link in self.links.values() if link.sends_heartbeats]:
@@ -206,7 +209,7 @@ class TcpHost:
     # --- callbacks of links ---
 
     def on_connected(self, link: Link) -> None:
-        """Handle a new connection, whose peer is unknown yet."""
+        """Handle a new connection, whose peer is still unknown."""
         self._strangers[link] = None
         if len(self._strangers) > self.limits.strangers:
             next(iter(self._strangers)).drop("too many connections wait for a greeting; greet sooner")
@@ -235,7 +238,7 @@ class TcpHost:
         self._host.tell(Joined, link.peer, link.role)
 
     def on_message(self, link: Link, message: Any) -> None:
-        """Pass a message to the machine."""
+        """Pass a received message to the machine, with its arrival time."""
         self.counters["received"] += 1
         self._host.tell(Received, link.peer, self.stamp(message, link.arrival_time))
 
@@ -250,7 +253,7 @@ class TcpHost:
             waiting.set_result(counters)
 
     def _fail_inquiries(self, error: WireFault) -> None:
-        """Fail all open inquiries."""
+        """Fail all inquiries that wait for an answer."""
         while self._inquiries:
             if not (waiting := self._inquiries.popleft()).done():
                 waiting.set_exception(error)
@@ -261,7 +264,7 @@ class TcpHost:
         self._host.tell(Undelivered, link.peer, message)
 
     def on_ended(self, link: Link, ending: LinkEnding) -> None:
-        """Handle the end of a connection."""
+        """Handle the end of a connection: count its unsent messages and inform the machine."""
         self._strangers.pop(link, None)
         self.counters["dropped"] += len(link.outbox)
         self.counters["faults"] += ending.fault
@@ -283,13 +286,13 @@ class TcpHost:
         self._with_more.append(link)
 
     def flush(self) -> None:
-        """Write everything that was sent in this turn."""
+        """Write all messages that were sent in this turn of the event loop."""
         links, self._with_more = self._with_more, []
         for link in links:
             link.flush()
 
     def anonymous(self) -> str:
-        """Return a free name for a peer that sends none."""
+        """Return a free name for a peer that sends no name."""
         return next(name for n in self._numbers if (name := f"peer-{n}") not in self.links)
 
     # --- the machine ---
@@ -299,7 +302,7 @@ class TcpHost:
         self._host.ask(request)
 
     def _on_error(self, given: Input, error: Exception) -> None:
-        """Drop a peer whose message raised an error; log errors of this program."""
+        """Drop a peer whose message raised an error. Log errors of this program."""
         if not isinstance(error, HoldfastError):
             self.counters["internal errors"] += 1
             log.error("an error of our own about %s", type(given).__name__, exc_info=error)
@@ -318,6 +321,9 @@ class TcpHost:
             link.drop(effect.why)
 
     def _send(self, effect: Send) -> None:
+        """Send a message to a peer. Without a connection it counts as unsent; a too large message is
+        dropped.
+        """
         to, message = effect.to, effect.message
         link = self.links.get(to)
         if link is None:

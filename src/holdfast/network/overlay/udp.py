@@ -1,7 +1,7 @@
 """Hosts of protocol machines on UDP: datagrams may get lost, arrive twice, or overtake each other.
 
-Networks do that rarely; ``DatagramFaults`` does it on purpose, from a seed. The sender of a datagram is known
-by name and address from then on.
+Real networks do this rarely; ``DatagramFaults`` simulates it from a seed. A datagram carries its sender's
+name, and the host stores the sender's address for answers.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class DatagramFaults:
-    """Simulated faults of sent datagrams, in addition to those of the network."""
+    """Simulated faults of sent datagrams, in addition to the faults of the real network."""
 
     loss: float = 0.0
-    """The share that is not sent."""
+    """The share of datagrams that are not sent."""
     twice: float = 0.0
-    """The share that is sent twice."""
+    """The share of datagrams that are sent twice."""
     late: Duration = 0
-    """The greatest delay, which makes datagrams overtake each other."""
+    """The greatest delay in µs. Different delays make datagrams overtake each other."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -49,18 +49,19 @@ NO_FAULTS = DatagramFaults()
 
 @dataclass(eq=False)
 class UdpHost(asyncio.DatagramProtocol):
-    """Runs a machine under a name; ``deliver`` receives its deliveries. Datagrams of dropped peers are
-    ignored."""
+    """Runs a machine under a name. ``deliver`` receives its deliveries. Datagrams of dropped peers are
+    ignored.
+    """
 
     name: Peer
     machine: ProtocolMachine
     wire: InitVar[Any]
-    """The type of its messages."""
+    """The type of the machine's messages."""
     peers: dict[Peer, Address]
     deliver: Callable[[Any], None]
     faults: DatagramFaults = NO_FAULTS
     counted: Counter[str] = field(default_factory=Counter, init=False)
-    """Counters of datagrams: sent, lost on purpose, received, not understood."""
+    """The counters of datagrams, such as sent, received, and lost by simulated faults."""
 
     def __post_init__(self, wire: Any) -> None:
         self._random = Random(self.faults.seed)
@@ -77,12 +78,12 @@ class UdpHost(asyncio.DatagramProtocol):
 
     @property
     def state(self) -> Any:
-        """The machine's state."""
+        """The present state of the machine."""
         return self._host.state
 
     @property
     def address(self) -> Address:
-        """The address on which it listens."""
+        """The host and port on which the host listens. It must have started."""
         assert self._transport is not None
         host, port, *_ = self._transport.get_extra_info("sockname")
         return host, port
@@ -125,6 +126,7 @@ class UdpHost(asyncio.DatagramProtocol):
             self._send_to(peer, datagram)
 
     def _send_to(self, peer: Peer, datagram: bytes) -> None:
+        """Send a datagram to a peer, with the simulated faults."""
         if peer not in self.peers:
             self.counted["to nobody"] += 1
             return

@@ -55,7 +55,7 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Power in mW for each state of radio and processor."""
+    """The power in mW for each state of radio and processor, by the index of the state."""
 
     radio: tuple[float, ...]
     mcu: tuple[float, ...]
@@ -143,7 +143,7 @@ class McuMeter:
         self._since: Instant | None = None  # switched on
 
     def start(self, now: Instant) -> None:
-        """Switch the processor on."""
+        """Switch the processor on at ``now``; it is at rest until its first task."""
         self._since = self.busy_until = now
         self._notify(now, REST)
 

@@ -44,7 +44,7 @@ class Field:
         return self._near[node]
 
     def fail(self, node: NodeId) -> None:
-        """Take a node down."""
+        """Take a node down, with all its links."""
         self.down.add(node)
         self._paths.clear()
         self._hops.clear()
@@ -53,7 +53,7 @@ class Field:
             self._planar.pop(other, None)
 
     def recover(self, node: NodeId) -> None:
-        """Bring a node up again."""
+        """Bring a node up again, with its links to neighbours that are up."""
         self.down.discard(node)
         self._paths.clear()
         self._hops.clear()

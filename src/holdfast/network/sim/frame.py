@@ -58,7 +58,7 @@ class LinkPacket(msgspec.Struct, eq=False):
 
 
 class Frame(msgspec.Struct, eq=False):
-    """One transmission of a radio."""
+    """A frame: one transmission of a radio, with the packet that it carries if it is a data frame."""
 
     kind: str
     source: NodeId

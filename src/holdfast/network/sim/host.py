@@ -32,7 +32,7 @@ SPREAD, NEARBY = "/spread", "/nearby"
 
 
 class RoutingService(Protocol):
-    """The interface of a routing protocol for the layers above [F19, F20]."""
+    """The interface that routing offers to the layers above it. [F19, F20]"""
 
     def send(self, destination: Any, type: str, message: Any, size: int, cause: str = "") -> None:
         """Send a message of ``size`` bytes over any number of hops.

@@ -62,7 +62,7 @@ class Medium:
         self._least = milliwatts(radio.synchronise_db)
         ratio = 0.0 if radio.co_channel_db is None else milliwatts(radio.co_channel_db)
         self._capture_ratio = ratio if table is not None else CAPTURE
-        """The factor by which a frame's power must exceed all other signals together."""
+        """The factor by which a frame's power must exceed the sum of all other signals."""
         self._trace = trace
 
     def connect(self, sender: NodeId, audience: Audience) -> None:

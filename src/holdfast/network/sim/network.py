@@ -123,6 +123,7 @@ class Network:
             self._connect(node.id)
 
     def _assign_slots(self) -> Mac:
+        """Return the MAC, in which a TDMA without slots gets a slot for each node."""
         mac, nodes = self.setup.mac, len(self.setup.positions)
         if not isinstance(mac, Tdma):
             return mac
@@ -134,6 +135,7 @@ class Network:
         return mac
 
     def _make_node(self, id: NodeId, position: Point, mac: Mac) -> Node:
+        """Build a node with its radio, clock, energy account and random numbers."""
         setup = self.setup
         energy = NodeEnergy(self.draw)
         battery = setup.batteries.get(id, setup.battery_j)

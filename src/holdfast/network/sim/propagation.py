@@ -156,6 +156,7 @@ def mean_power_dbm(model: LogDistance, radio: Radio, metres: Floats) -> Floats:
 
 
 def _log_distance(model: LogDistance, places: Floats, radio: Radio, seed: int) -> Iterator[list[Reception]]:
+    """Yield, for each node, the receptions of its signal by path loss and shadowing."""
     table, noise = ErrorTable(radio), milliwatts(radio.noise_dbm)
     least = radio.noise_dbm + radio.synchronise_db
     if radio.floor_dbm is not None:
@@ -188,6 +189,7 @@ def _qualities(shares: Shares, seed: int, sender: NodeId, nodes: int) -> list[fl
 
 
 def _unit_disk(model: UnitDisk, places: Floats, seed: int) -> Iterator[list[Reception]]:
+    """Yield, for each node, the receptions of its signal within fixed ranges."""
     reach = model.interference_m or model.range_m
     for i, place in enumerate(places):
         metres = np.linalg.norm(places - place, axis=1)

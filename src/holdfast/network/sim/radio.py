@@ -76,7 +76,7 @@ class Radio:
     header: int = 1
     """The number of bytes between the preamble and the frame itself: its length field."""
     longest: int = 127
-    """Largest frame in bytes, without preamble and length field."""
+    """The length in bytes of the longest frame, without preamble and length field."""
     turnaround: Duration = 192
     sensing: Duration = 128
     """The time in µs for which the channel is sampled before it counts as clear."""

@@ -24,7 +24,7 @@ ATTEMPTS = 1_000
 
 @dataclass(frozen=True)
 class Topology:
-    """Named nodes with their positions in metres, and measured link qualities."""
+    """The names of nodes with their positions in metres, and measured link qualities."""
 
     names: tuple[str, ...]
     positions: tuple[Point, ...]

@@ -93,7 +93,7 @@ class Trace:
         self.frames.append(now, node, what, frame.id, frame.kind, *ends, frame.bytes, airtime, frame.cause)
 
     def tables(self) -> dict[str, pa.Table]:
-        """Return the three tables by name."""
+        """Return the three tables ``frames``, ``states`` and ``energy`` by name."""
         return {"frames": self.frames.table(), "states": self.states.table(), "energy": self.energy.table()}
 
     def write(self, folder: Path) -> list[Path]:

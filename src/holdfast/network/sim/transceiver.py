@@ -51,7 +51,7 @@ class Transmission:
         self.synchronised = synchronised
         """The time at which the preamble of the frame has passed."""
         self.missed: dict[Transceiver, str] = {}
-        """The nodes that could have received it and do not, with the cause."""
+        """The nodes that could have received the frame but did not, each with the cause of the loss."""
         self.end: Entry
 
 
@@ -84,7 +84,7 @@ class Transceiver:
         self.random = random
         self.mode = OFF
         self.signals: dict[Transmission, float] = {}
-        """Power in mW of every signal at this node now."""
+        """The present power in mW of every signal at this node."""
         self.sending: Transmission | None = None
         self.upper: Station
         self._clock = medium.clock

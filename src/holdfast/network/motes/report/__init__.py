@@ -6,5 +6,5 @@ timeline   the run over time
 maps       energy by node, in steps of 5 % [D65]
 axis       the axis of a sweep
 terminal   the results as text for a terminal
-style      the look of figures and numbers
+style      the colours, fonts and number formats of figures
 """

@@ -1,4 +1,4 @@
-"""The axis of a sweep's figure."""
+"""The axis of a sweep's figure: which parameter it shows, and where the points lie on it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ _NUMBER = re.compile(r"\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(\S*)\s*")
 
 @dataclass(frozen=True)
 class SweepAxis:
-    """The position and tick label of each point on the axis."""
+    """An axis with the position and tick label of each point."""
 
     name: str
     at: Sequence[float]
     ticks: Sequence[str]
     ordered: bool
-    """Whether values between two points are possible, so that a line makes sense."""
+    """Whether values between two points are possible, so that a line between them has a meaning."""
 
 
 def axes(results: StudyResults) -> tuple[SweepAxis, dict[str, list[int]]]:
-    """The axis of a sweep, and its curves: the points that differ only along the axis."""
+    """Return the axis of a sweep, and its curves: for each title, the points that differ only along
+    the axis.
+    """
     points = results.study.points
     names = results.study.parameters
     chosen = next((name for name in names if _numbers([p.settings.get(name) for p in points])), names[0])
@@ -49,7 +51,7 @@ def axes(results: StudyResults) -> tuple[SweepAxis, dict[str, list[int]]]:
 
 
 def short(name: str) -> str:
-    """The last meaningful word of a parameter's name.
+    """Return the last meaningful word of a parameter's name.
 
     >>> short("traffic.0.every"), short("routing.kind"), short("mac")
     ('every', 'routing', 'mac')
@@ -59,7 +61,7 @@ def short(name: str) -> str:
 
 
 def _numbers(values: Sequence[Any]) -> tuple[list[float], str] | None:
-    """The values as numbers with a common unit; None if they are not.
+    """Return the values as numbers with a common unit; ``None`` if that is not possible.
 
     >>> _numbers(["2 s", "4 s"]), _numbers([1, 2.5]), _numbers(["2 s", "1 min"]), _numbers(["csma"])
     (([2.0, 4.0], 's'), ([1.0, 2.5], ''), None, None)
@@ -73,6 +75,6 @@ def _numbers(values: Sequence[Any]) -> tuple[list[float], str] | None:
 
 
 def title_of(results: StudyResults, point: int) -> str:
-    """The settings that distinguish a point from the others."""
+    """Return the settings that distinguish a point from the other points, as text."""
     settings = results.settings(point)
     return ", ".join(f"{short(name)} {value}" for name, value in settings.items()) or "all"

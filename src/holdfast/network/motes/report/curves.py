@@ -25,11 +25,13 @@ MEASURES: Mapping[str, str] = {
     "transmissions_per_delivery": "transmissions per delivery",
     "lifetime_s": "until the first battery is empty (s)",
 }
-"""The measures that curves show if they are known, with their titles."""
+"""The measures that curves show if they were measured, with their titles."""
 
 
 def curves(results: StudyResults) -> Figure:
-    """A panel for each measure; a curve for each setting of the parameters that are not on the axis."""
+    """Draw a panel for each measure, with a curve for each setting of the parameters that are not on the
+    axis.
+    """
     summaries = [results.summary(i) for i in range(len(results.study.points))]
     known = [name for name in MEASURES if any(name in summary for summary in summaries)]
     network = ("delivery_ratio", "delay_ms") if "received_ratio" in known else ()
@@ -59,7 +61,7 @@ def curves(results: StudyResults) -> Figure:
 def _curve(
     panel: Axes, axis: SweepAxis, i: int, of: int, title: str, found: Sequence[tuple[float, Estimate]]
 ) -> None:
-    """Draw a curve, shifted a little so that intervals of several curves do not cover each other."""
+    """Draw a curve, shifted slightly so that the intervals of several curves do not cover each other."""
     apart = (max(axis.at) - min(axis.at) or 1.0) * 0.012 * (i - (of - 1) / 2)
     at, means = [at + apart for at, _ in found], [estimate.mean for _, estimate in found]
     halves = [estimate.half or 0.0 for _, estimate in found]

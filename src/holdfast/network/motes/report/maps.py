@@ -1,4 +1,4 @@
-"""Maps: each node's share of the largest consumption, in steps of 5 % [D65]."""
+"""Maps of the nodes: each node's share of the largest energy consumption, in steps of 5 %. [D65]"""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _NAMED = 64
-"""The most nodes for which a map writes names."""
+"""The greatest number of nodes for which a map shows names."""
 
 
 def maps(results: StudyResults) -> Figure:
-    """A map for the first run of each point."""
+    """Draw a map for the first run of each point, up to `MOST` points."""
     points = range(min(len(results.study.points), MOST))
     columns = min(3, len(points))
     side = 6.2 if columns == 1 else 4.2
@@ -45,7 +45,7 @@ def maps(results: StudyResults) -> Figure:
 
 
 def _colours() -> Any:
-    """One colour for each step of 5 %."""
+    """Return the colours, one for each step of 5 %."""
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import BoundaryNorm
@@ -55,6 +55,7 @@ def _colours() -> Any:
 
 
 def _map(panel: Axes, results: StudyResults, point: int, colours: Any, side: float) -> None:
+    """Draw the map of a point's first run into a panel."""
     rows = results.of(point)[0].nodes
     across, up = _widest(rows)
     _nodes(panel, rows, across, up, colours, _senders(results, point), side)
@@ -77,7 +78,7 @@ def _map(panel: Axes, results: StudyResults, point: int, colours: Any, side: flo
 def _nodes(
     panel: Axes, rows: Sequence[Row], across: str, up: str, colours: Any, senders: set[str], side: float
 ) -> None:
-    """Draw each node with a mark for its role; senders have one only if they are a minority."""
+    """Draw each node with a mark for its role. Senders are marked only if they are a minority."""
     marks = {"node": "o", "sends": "^", "receives": "s", "down": "X"}
     by_role: dict[str, list[Row]] = {role: [] for role in marks}
     for row in rows:
@@ -112,7 +113,7 @@ def _senders(results: StudyResults, point: int) -> set[str]:
 
 
 def _widest(rows: Sequence[Row]) -> tuple[str, str]:
-    """The two axes along which the nodes extend farthest, the vertical one last."""
+    """Return the two axes along which the nodes extend farthest, in the order horizontal, vertical."""
     widest = sorted(("x", "y", "z"), key=lambda axis: -_extent(rows, axis))[:2]
     across, up = sorted(widest)
     return across, up
@@ -123,13 +124,13 @@ def _extent(rows: Sequence[Row], axis: str) -> float:
 
 
 def _height(rows: Sequence[Row], side: float) -> float:
-    """The height of a map of width ``side``, with its titles."""
+    """Return the height of a map of width ``side``, including its titles."""
     across, up = _widest(rows)
     shape = _extent(rows, up) / (_extent(rows, across) or 1.0) if _comparable(rows, across, up) else 1.0
     return side * 0.85 * min(max(shape, 0.4), 1.5) + 1.3
 
 
 def _comparable(rows: Sequence[Row], across: str, up: str) -> bool:
-    """Whether both axes can have the same scale without one of them vanishing."""
+    """Return whether both axes can have the same scale while both stay readable."""
     shorter, longer = sorted((_extent(rows, across), _extent(rows, up)))
     return shorter * 4 >= longer

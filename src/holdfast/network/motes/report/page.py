@@ -1,4 +1,4 @@
-"""The report of a study: setup, results and figures."""
+"""The report of a study as a Markdown page: setup, results and figures."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ MEASURES: Mapping[str, str] = {
     "wasted_mj": "left in all batteries, WE (mJ)",
     "alive": "nodes alive at the end",
 }
-"""The measures shown for each point [D64], with their titles.  A delivery is a notification received by a
-subscriber; in a scenario without subscribers it is a network message.
+"""The measures shown for each point [D64], with their titles. A delivery is a notification received by a
+subscriber; in a scenario without subscribers, it is a network message.
 """
 
 SUBSCRIPTION: Mapping[str, str] = {
@@ -56,11 +56,11 @@ SUBSCRIPTION: Mapping[str, str] = {
 """The measures shown for each subscription, with their titles."""
 
 _BESIDE = 6
-"""The most points that a table shows as columns; with more, points are rows."""
+"""The greatest number of points that a table shows as columns. With more points, points are rows."""
 
 
 def report(results: StudyResults, folder: Path, form: Form = "parquet") -> list[Path]:
-    """Write tables, figures and the page; return the files, the page first."""
+    """Write tables, figures and the page into a folder; return the files, the page first."""
     folder.mkdir(parents=True, exist_ok=True)
     tables = write(results, folder, form)
     figures = _draw(results, folder) if find_spec("matplotlib") else []
@@ -73,6 +73,7 @@ def report(results: StudyResults, folder: Path, form: Form = "parquet") -> list[
 
 
 def _draw(results: StudyResults, folder: Path) -> list[Path]:
+    """Draw the figures of the report; return their files."""
     from .curves import curves
     from .maps import maps
     from .timeline import timeline
@@ -87,7 +88,7 @@ def _draw(results: StudyResults, folder: Path) -> list[Path]:
 
 
 def _blocks(results: StudyResults, figures: Sequence[Path], files: Sequence[Path]) -> Iterable[str]:
-    """The parts of the page, between which there is a blank line."""
+    """Yield the parts of the page. A blank line separates them."""
     study, points = results.study, range(len(results.study.points))
     runs = f"{len(study.seeds)} run{'s' * (len(study.seeds) > 1)}"
     interval = " ± half of the 95 % interval (Student)" if len(study.seeds) > 1 else ""
@@ -119,7 +120,7 @@ def _blocks(results: StudyResults, figures: Sequence[Path], files: Sequence[Path
 
 
 def _setting(results: StudyResults) -> str:
-    """The settings common to all points, in a sentence."""
+    """Return a sentence with the settings that are common to all points."""
     case = results.study.points[0].case
     scenario, swept = case.scenario, {name.split(".")[0] for name in results.study.parameters}
     named = ("links", "mac", "routing", *(["protocol"] if scenario.subscribers else []))
@@ -133,7 +134,7 @@ def _setting(results: StudyResults) -> str:
 
 
 def summary(results: StudyResults) -> Iterable[str]:
-    """The measures of every point, as a Markdown table."""
+    """Yield the lines of a Markdown table with the measures of every point."""
     found = [results.summary(point) for point in range(len(results.study.points))]
     rows = {
         title: [format_estimate(row_values.get(name)) for row_values in found]
@@ -144,7 +145,7 @@ def summary(results: StudyResults) -> Iterable[str]:
 
 
 def subscriptions(results: StudyResults) -> Iterable[list[str]]:
-    """A heading, and a row for each subscription of every point."""
+    """Yield the cells of a heading, then a row for each subscription of every point."""
     yield [*results.study.parameters, "subscription", *SUBSCRIPTION.values()]
     for point in range(len(results.study.points)):
         for name, found in results.subscriptions(point).items():
@@ -153,7 +154,7 @@ def subscriptions(results: StudyResults) -> Iterable[list[str]]:
 
 
 def _table(results: StudyResults, rows: Mapping[str, Sequence[object]]) -> Iterable[str]:
-    """A Markdown table with points as columns; as rows if there are many."""
+    """Yield the lines of a Markdown table with points as columns, or as rows if there are many."""
     titles = [title_of(results, point) for point in range(len(results.study.points))]
     if len(titles) > _BESIDE:
         yield f"| | {' | '.join(rows)} |"
@@ -168,7 +169,9 @@ def _table(results: StudyResults, rows: Mapping[str, Sequence[object]]) -> Itera
 
 
 def _fates(results: StudyResults, point: int) -> dict[str, int]:
-    """The number of messages of all runs by outcome; they add up to those sent."""
+    """Return the number of messages of all runs by outcome. The outcomes add up to the number of sent
+    messages.
+    """
     found: Counter[str] = Counter()
     for run in results.of(point):
         found["sent"] += run.measures["sent"]
@@ -180,7 +183,7 @@ def _fates(results: StudyResults, point: int) -> dict[str, int]:
 
 
 def _causes(results: StudyResults, point: int) -> dict[str, float]:
-    """The energy of all nodes by cause, averaged over the runs."""
+    """Return the energy of all nodes by cause, averaged over the runs."""
     runs = results.of(point)
     found: Counter[str] = Counter()
     for run in runs:

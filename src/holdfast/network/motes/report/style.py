@@ -1,4 +1,4 @@
-"""The look of figures and numbers."""
+"""The appearance of figures: colours, marks, and the format of numbers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MARKS = "osD^vP"
 INK = "#555555"
 
 MOST = 6
-"""The most points that a timeline or a page of maps shows."""
+"""The greatest number of points that a timeline or a page of maps shows."""
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of a size in inches."""
+    """Create an empty figure with a size in inches. Raise an error if matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
@@ -30,7 +30,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def tidy(panel: Axes, title: str) -> None:
-    """Set a panel's title, and remove its box and heavy lines."""
+    """Set a panel's title, remove its box, and draw light grid lines."""
     panel.spines[["top", "right"]].set_visible(False)
     panel.grid(axis="y", color="#e6e6e6", linewidth=0.8)
     panel.set_axisbelow(True)
@@ -39,13 +39,13 @@ def tidy(panel: Axes, title: str) -> None:
 
 
 def legend_above(figure: Figure, panel: Axes) -> None:
-    """Add one legend for all panels."""
+    """Add one legend above all panels of a figure, from the labels of one panel."""
     shown = panel.get_legend_handles_labels()
     figure.legend(*shown, loc="outside upper left", ncols=3, frameon=False, fontsize=9)
 
 
 def format_estimate(estimate: Estimate | None) -> str:
-    """Format an estimate with its interval.
+    """Format an estimate with half of its confidence interval.
 
     >>> format_estimate(Estimate(0.98123, 0.0104, 5)), format_estimate(None)
     ('0.9812 ± 0.01', '–')
@@ -57,7 +57,7 @@ def format_estimate(estimate: Estimate | None) -> str:
 
 
 def format_number(number: float, digits: int) -> str:
-    """Format with so many significant digits, but never fewer than stand before the point.
+    """Format a number with ``digits`` significant digits, but never fewer than its integer part has.
 
     >>> format_number(0.123456, 4), format_number(1234.5, 4), format_number(210.4, 2)
     ('0.1235', '1,234', '210')

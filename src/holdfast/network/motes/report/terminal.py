@@ -19,13 +19,15 @@ _MAIN: Mapping[str, str] = {
     "energy_per_delivery_mj": "mJ each",
     "lifetime_s": "lifetime (s)",
 }
-"""The measures shown for each point of a sweep if they are known; with subscribers, those of notifications
-received replace those of network messages.
+"""The measures shown for each point of a sweep, if they were measured. With subscribers, the measures of
+received notifications replace those of network messages.
 """
 
 
 def summary_lines(results: StudyResults) -> Iterable[str]:
-    """A list for one point, a table for several; with 95 % intervals where there are several seeds."""
+    """Yield the lines of a list for one point, or of a table for several points. Several seeds add 95 %
+    intervals.
+    """
     study, rest = results.study, results.runs[0].measures["rest"]
     yield f"{study.name}: {_count(study.points, 'point')}, {_count(study.seeds, 'seed')}; at rest: {rest}"
     summaries = [results.summary(i) for i in range(len(study.points))]
@@ -41,6 +43,7 @@ def summary_lines(results: StudyResults) -> Iterable[str]:
 
 
 def _side_by_side(results: StudyResults, summaries: Sequence[Mapping[str, Estimate]]) -> Iterable[str]:
+    """Yield the lines of a table with a row for each point."""
     subscribed = any("expected" in summary for summary in summaries)
     network = ("delivery_ratio", "delay_ms", "hops") if subscribed else tuple(_RECEIVED)
     titles = {name: title for name, title in {**_RECEIVED, **_MAIN}.items() if name not in network}

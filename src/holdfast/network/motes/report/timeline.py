@@ -1,4 +1,4 @@
-"""A timeline: the first run of each point over time, with its failures."""
+"""A timeline of the first run of each point, with its failures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PANELS: tuple[tuple[str, Callable[[Row], float]], ...] = (
 
 
 def timeline(results: StudyResults) -> Figure:
-    """A panel for each measure, a line for each point."""
+    """Draw a panel for each measure, with a line for each point."""
     points = range(min(len(results.study.points), MOST))
     rows = {point: results.of(point)[0].timeline for point in points}
     constant = len({row["alive"] for point_rows in rows.values() for row in point_rows}) == 1

@@ -1,4 +1,4 @@
-"""The work of the overlay's commands.
+"""The implementation of the overlay's commands.
 
 serve            a broker as a process, and the inquiry of its statistics
 publish          send events from lines to a broker

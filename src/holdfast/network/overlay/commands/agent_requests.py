@@ -1,4 +1,4 @@
-"""Relationships that agents monitor for a subscriber."""
+"""Requests for relationships that agents monitor for a subscriber."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...protocols.cbps.client import Submit
 def agent_requests(
     relations: Iterable[RelationCondition], code: str | None, signed: str = ""
 ) -> tuple[list[Submit], dict[str, ReportFollower]]:
-    """Return the requests for relationships, and a follower for the reports of each.
+    """Return the requests for relationships, and a follower for the reports of each relationship.
 
     With ``code``, agents run that shipped strategy; ``signed`` is its signature. Reports use a random name,
     so that no other client can forge them.

@@ -28,7 +28,7 @@ _MIRRORED: Mapping[ComparisonSign, ComparisonSign] = {
 
 
 def content_filter(text: str) -> Filter:
-    """Parse a content filter; numbers compare by value, whether whole or not.
+    """Parse a content filter. Numbers compare by value, whether integer or not.
 
     >>> [(c.name, c.op, c.value) for c in content_filter('room == "FE05" && value > 25').constraints]
     [('room', '=', 'FE05'), ('value', '>', 25.0)]
@@ -40,6 +40,7 @@ def content_filter(text: str) -> Filter:
 
 
 def _constraints(op: Expression) -> Iterator[Constraint]:
+    """Yield the constraints of an expression; raise an error for an expression that is not a conjunction."""
     match op:
         case And(left, right):
             yield from _constraints(left)

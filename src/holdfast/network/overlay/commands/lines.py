@@ -1,4 +1,4 @@
-"""Events as JSON lines."""
+"""Conversion of JSON lines to events."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _KINDS: Mapping[Kind, str] = {
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 AXES = ("x", "y", "z")
 SHOWN = 20
-"""The number of digits of an overlong number that are shown."""
+"""The number of digits of an overlong number that an error message shows."""
 
 
 @dataclass
 class LineReader:
-    """Reads lines of declared topics; without any, a topic is inferred from its first event.
+    """Reads lines as events of declared topics. Without declarations, it infers a topic from its first event.
 
-    ``topic`` and ``source`` are defaults for lines without them.
+    ``topic`` and ``source`` are defaults for lines without these fields.
     """
 
     topics: dict[str, Topic] = field(default_factory=dict)
@@ -43,7 +43,9 @@ class LineReader:
             (self.topic,) = self.topics
 
     def event(self, line: str | bytes, now: Instant) -> Event:
-        """Return the event of a line; its time defaults to ``now``."""
+        """Return the event of a line; its time defaults to ``now``. Raise an `InputError` for an invalid
+        line.
+        """
         try:
             fields = _decode(line)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -59,6 +61,7 @@ class LineReader:
         return Event(name, time, source, values, self._sequence(fields), _location(fields), _place(fields))
 
     def _topic(self, name: str, fields: Mapping[str, Any]) -> Topic:
+        """Return the declared topic with a name, or infer it from the fields of its first event."""
         if name not in self.topics:
             if self._closed:
                 hint = did_you_mean(name, self.topics) or f"Declared: {', '.join(self.topics)}."
@@ -80,13 +83,14 @@ class LineReader:
 
 
 def _infer_topic(name: str, fields: Mapping[str, Any]) -> Topic:
-    """Return the topic of a first event; all numbers are floats."""
+    """Return the topic of a first event. All numbers are floats."""
     kinds: dict[type, Kind] = {bool: "bool", int: "float", float: "float", str: "text"}
     found = [(key, value) for key, value in fields.items() if key not in RESERVED]
     return Topic(name, tuple(Attribute(key, kinds.get(type(value), "float")) for key, value in found))
 
 
 def _time(text: Any) -> Instant:
+    """Return the instant of a time in ISO 8601; raise an `InputError` for any other text."""
     if not isinstance(text, str):
         raise InputError(f"time {text!r} is not text in ISO 8601, such as 2007-09-13T13:35:00Z")
     try:
@@ -115,6 +119,7 @@ def _location(fields: Mapping[str, Any]) -> tuple[float, ...] | None:
 
 
 def _value(attribute: Attribute, value: Any) -> Value:
+    """Return a value that fits the attribute's kind; raise an `InputError` otherwise."""
     match attribute.kind, value:
         case _, None:
             return None

@@ -1,4 +1,4 @@
-"""Sends events from lines to a broker."""
+"""The command ``publish``: sends events from lines to a broker."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ..client import Connector, Publisher
 from .lines import LineReader
 
 SHOWN = 5
-"""The number of bad lines that are shown; all are counted."""
+"""The number of bad lines that warnings show. All bad lines are counted."""
 TURN = 100
-"""After this many events other tasks of the loop run."""
+"""The number of events after which other tasks of the event loop run."""
 PIECE, AHEAD, LONGEST = 1 << 16, 4, 1 << 24
-"""Bytes per read, the number of pieces read ahead, and the longest line in bytes."""
+"""The number of bytes per read, the number of pieces to read ahead, and the longest line in bytes."""
 
 
 @dataclass
 class LinePublisher:
-    """Sends the events of lines; ``complain`` receives warnings about bad lines.
+    """Sends the events of lines. ``complain`` receives warnings about bad lines.
 
     After a topic is advertised, subscriptions have ``settle`` seconds to arrive.
     """
@@ -42,15 +42,15 @@ class LinePublisher:
     sent: int = field(default=0, init=False)
     rejected: int = field(default=0, init=False)
     unsent: list[str] = field(default_factory=list, init=False)
-    """The reason for each event that was not sent."""
+    """The reason for each event that could not be sent."""
 
     @property
     def has_failed(self) -> bool:
-        """Whether there was input and nothing was sent."""
+        """Whether there was input but no event was sent."""
         return self.sent == len(self.unsent) and bool(self.rejected or self.unsent)
 
     async def publish(self, given: Iterable[str] | None) -> str:
-        """Send the given lines, or those of standard input; return a summary."""
+        """Send the events of the given lines, or of standard input; return a summary."""
         async with self.connect(deliver=self._on_delivery) as node:
             publisher = Publisher(node)
             async for number, line in _numbered_lines(given):
@@ -91,7 +91,7 @@ class LinePublisher:
 
 
 async def _numbered_lines(given: Iterable[str] | None) -> AsyncIterator[tuple[int, str | bytes]]:
-    """Yield lines that are not blank, with their numbers."""
+    """Yield the lines that are not blank, with their numbers."""
     numbers = count(1)
     if given is not None:
         for text in given:
@@ -128,7 +128,9 @@ async def _chunks(file: int) -> AsyncIterator[list[bytes]]:
 
 
 def _split(file: int) -> Iterator[list[bytes]]:
-    """Yield the lines that each piece of a file completes; an overlong line is cut, and so no event."""
+    """Yield the lines that each piece of a file completes. An overlong line is cut, so that it is not a valid
+    event.
+    """
     rest = b""
     while piece := os.read(file, PIECE):
         *lines, rest = (rest + piece).split(b"\n")

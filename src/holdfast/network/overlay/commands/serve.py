@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 async def until_stopped(work: Coroutine[Any, Any, T]) -> T | None:
-    """Run a coroutine; SIGTERM and SIGINT cancel it."""
+    """Run a coroutine to its end. SIGTERM and SIGINT cancel it; the result is then ``None``."""
     task = asyncio.create_task(work)
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGTERM, signal.SIGINT)
@@ -36,7 +36,7 @@ async def until_stopped(work: Coroutine[Any, Any, T]) -> T | None:
 async def serve(
     broker: AbstractAsyncContextManager[tuple[TcpHost, Address]], is_there: Callable[[Address], None]
 ) -> None:
-    """Run a broker until it is cancelled."""
+    """Run a broker until it is cancelled. ``is_there`` is called with its address when it listens."""
     _log_to_stderr()
     async with broker as (node, address):
         identity = node.identity
@@ -51,7 +51,7 @@ async def serve(
 
 
 async def inquire(connect: Connector, about: str = "") -> dict[str, Any]:
-    """Return the statistics of a running broker, or what it stores about a key."""
+    """Return the statistics of a running broker, or the value that it stores under the key ``about``."""
     async with connect(deliver=lambda _: None) as node:
         return await node.unless_failed(node.inquire(about))
 

@@ -1,4 +1,4 @@
-"""Deliveries to a subscriber as JSON lines."""
+"""The command ``subscribe``: prints deliveries to a subscriber as JSON lines."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ async def subscribe(
     """Print deliveries until ``count`` is reached or the task is cancelled.
 
     ``subscribed`` is called when the broker has the subscriptions. ``followed`` are the relationships that
-    agents report. With ``pairs`` the end of every printed start is awaited. A subscription that the broker
-    refuses ends alone, with a complaint.
+    agents report. With ``pairs``, the command waits for the end of every printed start. A subscription that
+    the broker refuses ends alone, with a complaint.
     """
     deliveries: asyncio.Queue[Any] = asyncio.Queue()
     async with connect(deliver=deliveries.put_nowait) as node:
@@ -81,7 +81,7 @@ async def subscribe(
 def _end(
     what: SubmissionRefused | SubscriptionClosed, names: list[str], complain: Callable[[str], None]
 ) -> None:
-    """Remove an ended subscription; raise a `UsageError` if the broker refused the last one."""
+    """Remove an ended subscription. Raise a `UsageError` if the broker refused the last one."""
     names.remove(what.name)
     if isinstance(what, SubmissionRefused):
         why = f"the broker refuses '{what.name}': {what.why}"
@@ -91,14 +91,14 @@ def _end(
 
 
 def _release_all(node: TcpHost, names: Iterable[str]) -> bool:
-    """Request that no further starts are delivered."""
+    """Request that no further starts are delivered, and return true."""
     for name in names:
         node.ask(ReleaseSubscription(name))
     return True
 
 
 def lines(what: Any, followed: Mapping[str, ReportFollower], now: Instant) -> Iterator[str]:
-    """Yield the lines of a delivery."""
+    """Yield the lines to print for a delivery."""
     match what:
         case SubmissionRefused(name, why) if name in followed and followed[name].since:
             yield from lines(AgentsInterrupted(name, why), followed, now)
@@ -111,7 +111,7 @@ def lines(what: Any, followed: Mapping[str, ReportFollower], now: Instant) -> It
 
 
 def delivery_line(delivery: Any, now: Instant) -> str | None:
-    """Return a delivery as a line, or ``None`` if it is not for users."""
+    """Return a delivery as a line; ``None`` if it is not for users."""
     match delivery:
         case ConditionChange(_, notification):
             return event_line(notification)
@@ -124,7 +124,7 @@ def delivery_line(delivery: Any, now: Instant) -> str | None:
 
 
 def _event(delivery: ReceivedNotification, now: Instant) -> Event:
-    """Return the event of a notification; fields that it lacks get default values."""
+    """Return the event of a notification. Missing fields get default values."""
     content = delivery.content
     topic, source = content.get("topic"), content.get("source")
     time, sequence = content.get("time"), content.get("sequence")

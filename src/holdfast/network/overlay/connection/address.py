@@ -8,14 +8,14 @@ from ....errors import UsageError
 
 
 class Address(NamedTuple):
-    """A host and a TCP port; port 0 is any free one."""
+    """A host and a TCP port. Port 0 stands for any free port."""
 
     host: str
     port: int
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether only this machine can reach the address."""
         return self.host in ("localhost", "::1") or self.host.startswith("127.")
 
     def __str__(self) -> str:

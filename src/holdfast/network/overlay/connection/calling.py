@@ -1,4 +1,4 @@
-"""Keeps a connection to an address."""
+"""The task that keeps a connection to an address and restores it after a loss."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 async def keep_calling(
     owner: TcpHost, identity: Identity, backoff: Backoff, address: Address, *, patient: bool
 ) -> ConnectionRefused:
-    """Call, and call again whenever the connection is lost; return the reason when that is of no use any
-    more.
+    """Call an address, and call again whenever the connection is lost.
 
-    Unless ``patient``, the first call must be answered. A client gives up when the peer asks it not to call
-    again. A broker that is connected with this peer by another connection calls when that is lost.
+    Return the reason when further calls cannot succeed. Unless ``patient``, the first call must be answered.
+    A client stops when the peer asks it not to call again. A broker that has another connection with this
+    peer calls when that connection is lost.
     """
     failures, instance, refusal = 0, secrets.token_bytes(NONCE), ""
     while True:
@@ -55,7 +55,9 @@ async def keep_calling(
 async def _call(
     owner: TcpHost, identity: Identity, address: Address, instance: bytes
 ) -> tuple[LinkEnding, str | None]:
-    """Run one connection, from the call to its end; return the peer if the handshake succeeded."""
+    """Run one connection from the call to its end. Return its ending, and the peer if the handshake
+    succeeded.
+    """
     security = identity.certificates.for_calling()
     nonce, most = secrets.token_bytes(NONCE), owner.limits.max_frame
     caller = Caller(identity.name, identity.role, identity.token, nonce, instance, most)
@@ -69,7 +71,7 @@ async def _call(
 
 
 def _call_error(error: OSError, address: Address) -> str:
-    """Return why a call failed."""
+    """Return the reason why a call failed, for users."""
     if isinstance(error, ssl.SSLError):
         return error.strerror or str(error)
     number = error.errno or 0

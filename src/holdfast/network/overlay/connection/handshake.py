@@ -1,8 +1,8 @@
 """The handshake: names, and the proof that both ends know the token.
 
-The token itself is never sent. Each end sends a random number, and the other answers with a keyed digest
-(HMAC) of both numbers and the caller's name. The caller proves first, so that a broker reveals nothing to
-strangers.
+The token itself is never sent. Each end sends a random number, and the other end answers with a keyed digest
+(HMAC) of both numbers and the caller's name. The caller sends its proof first, so that a broker reveals
+nothing to strangers.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ NONCE = 32
 LONGEST_NAME = 200
 SHORTEST_TOKEN = 16
 SMALLEST_FRAME = 1 << 10
-"""Every end accepts messages of this many bytes."""
+"""The message length in bytes that every end accepts."""
 
 
 def read_token(path: Path) -> bytes:
-    """Read the token in a file, without surrounding blanks."""
+    """Read the token from a file, without surrounding blanks; raise an error if it is too short."""
     try:
         token = path.read_bytes().strip()
     except OSError as error:
@@ -57,7 +57,8 @@ def _require_name(name: str) -> None:
 class Caller:
     """The end that connects.
 
-    ``peer`` is the other's name after success, ``takes`` the longest message that it accepts, 0 if unknown.
+    ``peer`` is the other end's name after success. ``takes`` is the longest message that the other end
+    accepts in bytes, 0 if unknown.
     """
 
     name: str
@@ -71,11 +72,13 @@ class Caller:
     takes: int = 0
 
     def opening(self) -> list[Control]:
-        """Return the first messages."""
+        """Return the messages with which the caller begins the handshake."""
         return [HelloControl(self.name, self.role, self.nonce, self.instance, self.max_frame)]
 
     def receive(self, control: Control) -> list[Control]:
-        """Return the answer to a message."""
+        """Process a message of the listener; return the answer. Raise a `ConnectionRefused` if the ends
+        cannot agree.
+        """
         match control:
             case Challenge(nonce) if not self.challenge and len(nonce) == NONCE:
                 if self.token is None:
@@ -105,7 +108,7 @@ class Caller:
 
 @dataclass
 class Listener:
-    """The end that listens; ``peer`` and ``role`` are those of the other end once it is trusted."""
+    """The end that listens. ``peer`` and ``role`` describe the other end once it is trusted."""
 
     name: str
     token: bytes | None
@@ -118,11 +121,11 @@ class Listener:
 
     @property
     def instance(self) -> bytes:
-        """Identifies the other end when it calls again."""
+        """A random value that identifies the other end when it calls again."""
         return b"" if self.hello is None else self.hello.instance
 
     def receive(self, control: Control) -> list[Control]:
-        """Return the answer to a message."""
+        """Process a message of the caller; return the answer."""
         match control:
             case HelloControl(name, role) if self.hello is None:
                 _require_name(name)

@@ -13,7 +13,7 @@ IN_CLEAR = Certificates()
 
 @dataclass(frozen=True)
 class Identity:
-    """A name, which is used once at a time, a role, and credentials."""
+    """The identity of a host: a name, which only one host may use at a time, a role, and credentials."""
 
     name: str
     role: Role = "client"

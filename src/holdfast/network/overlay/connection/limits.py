@@ -12,23 +12,25 @@ from .outbox import WhenFull
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Bounds for one connection, so that no peer can exhaust a broker."""
+    """Limits for one connection, so that no peer can exhaust a broker."""
 
     max_frame: int = 1 << 20
-    """Bytes of one message."""
+    """The greatest length of a message in bytes."""
     queue: int = 10_000
-    """Messages that wait for a slow consumer."""
+    """The greatest number of messages that wait for a slow consumer."""
     queue_bytes: int = 64 << 20
-    """Bytes that wait for a slow consumer."""
+    """The greatest number of bytes that wait for a slow consumer."""
     when_full: WhenFull = "drop-oldest"
     peers: int = 1_000
-    """Simultaneous connections that have completed the handshake."""
+    """The greatest number of simultaneous connections that have completed the handshake."""
     strangers: int = 200
-    """Simultaneous connections in the handshake; if there are more, the oldest is closed."""
+    """The greatest number of simultaneous connections in the handshake. Beyond it, the oldest is closed."""
     greeting: Duration = 10 * SECOND
-    """The time limit of the handshake."""
+    """The time limit of the handshake in µs."""
     heartbeat: Duration = 10 * SECOND
-    """A peer that is silent for this long is pinged; after three such periods it counts as gone."""
+    """The time in µs after which a silent peer is pinged. After three such periods the peer counts as
+    lost.
+    """
 
     def __post_init__(self) -> None:
         if self.max_frame < SMALLEST_FRAME:

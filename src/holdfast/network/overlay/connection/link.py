@@ -1,4 +1,4 @@
-"""One connection: decodes received bytes and queues messages to be sent."""
+"""One TCP connection: it decodes received bytes and queues messages to be sent."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ if TYPE_CHECKING:
 log = logging.getLogger("holdfast.overlay")
 
 CHUNK = 64 << 10
-"""Approximate number of bytes per read and write."""
+"""The approximate number of bytes per read and write."""
 LINGER = 1 * SECOND
-"""How long the last message may take before a connection is cut."""
+"""The time in µs that the last message may take before a connection is aborted."""
 PATIENCE = 30 * SECOND
-"""How long a client waits for a peer to read everything before it leaves."""
+"""The time in µs that a leaving client waits for a peer to read all messages."""
 
 
 class LinkEnding(NamedTuple):
-    """How a connection ended: whether calling again is of no use, and whether this end closed it for a
-    fault."""
+    """The end of a connection: the reason, whether a new call would be useless, and whether a fault caused
+    it.
+    """
 
     why: str
     final: bool = False
@@ -53,8 +54,8 @@ class Link(asyncio.BufferedProtocol):
     """A connection from the first byte to the last.
 
     Received messages are handled at once, so a busy host reads no faster than it works, and TCP throttles the
-    peer. Messages are written at the end of every turn of the event loop; while the peer does not read them,
-    they wait in the outbox.
+    peer. Messages are written at the end of every turn of the event loop. While the peer does not read them,
+    they wait in the outbox. All methods must be called in the thread of the event loop.
     """
 
     def __init__(self, owner: TcpHost, handshake: Caller | Listener, link_codec: Codec | None = None) -> None:
@@ -80,17 +81,17 @@ class Link(asyncio.BufferedProtocol):
 
     @property
     def caller(self) -> str:
-        """The name of the end that called."""
+        """The name of the end that opened the connection."""
         return self._handshake.name if isinstance(self._handshake, Caller) else self.peer
 
     @property
     def instance(self) -> bytes:
-        """Identifies the end that called when it calls again."""
+        """A random value that identifies the calling end when it calls again."""
         return self._handshake.instance
 
     @property
     def whereabouts(self) -> str:
-        """Host and port of the other end."""
+        """The host and port of the other end, for messages."""
         name = self._transport.get_extra_info("peername")
         return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name)
 
@@ -153,12 +154,12 @@ class Link(asyncio.BufferedProtocol):
     # --- called by the host ---
 
     def send(self, message: Any) -> None:
-        """Send a control or a message, in order."""
+        """Send a control or a message; the order of calls is preserved."""
         assert self.codec is not None
         self.put(self.codec.encode(message))
 
     def put(self, data: bytes, message: Any = None, *, losable: bool = False) -> None:
-        """Send encoded bytes; a ``losable`` message may be dropped for a slow peer."""
+        """Send encoded bytes. A ``losable`` message may be dropped for a slow peer."""
         if self._is_closed:
             return
         if self.writable.is_set():
@@ -171,7 +172,7 @@ class Link(asyncio.BufferedProtocol):
             self.drop(str(fault))
 
     def flush(self) -> None:
-        """Write everything that was put since the last flush."""
+        """Write all bytes that were put since the last flush."""
         if self._unsent:
             data = b"".join(self._unsent)
             self._unsent.clear()
@@ -179,11 +180,11 @@ class Link(asyncio.BufferedProtocol):
             self._transport.write(data)
 
     def drop(self, why: str, *, final: bool = False) -> None:
-        """Close the connection because of a fault of the peer, and send the reason."""
+        """Send the reason and close the connection because of a fault of the peer."""
         self._close(LinkEnding(why, final, fault=True), LINGER)
 
     async def leave(self, why: str, patience: Duration = PATIENCE) -> None:
-        """Close the connection when everything has been sent, at the latest after ``patience``."""
+        """Close the connection after all messages have been sent, at the latest after ``patience`` µs."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience / SECOND):
                 while not (self._is_closed or self.writable.is_set()):
@@ -192,7 +193,9 @@ class Link(asyncio.BufferedProtocol):
         await self.closed.wait()
 
     def _with_waiting_time(self, message: Any, waited: Duration) -> bytes | None:
-        """Return the encoding of a message with its waiting time, or ``None`` if that does not change it."""
+        """Return the encoding of a message with its waiting time; ``None`` if the message does not contain
+        it.
+        """
         assert self.codec is not None
         if message is None or (late := self._owner.late(message, waited)) is message:
             return None
@@ -229,7 +232,7 @@ class Link(asyncio.BufferedProtocol):
             self._start_talking()
 
     def _accept_without_greeting(self) -> None:
-        """Accept a peer that begins with a message, as the thesis' clients do, under a generated name."""
+        """Accept a peer that begins with a message, under a generated name. The thesis' clients do so."""
         assert self.codec is not None
         if self.codec.language != "xml" or not isinstance(self._handshake, Listener):
             raise WireFault("a message before the greeting")
@@ -247,7 +250,7 @@ class Link(asyncio.BufferedProtocol):
         self._owner.on_greeted(self)
 
     def _on_message(self, message: Any) -> None:
-        """Handle a control or a message."""
+        """Handle a control or a message after the handshake."""
         if not isinstance(message, Control):
             self._owner.on_message(self, message)
             return
@@ -277,7 +280,7 @@ class Link(asyncio.BufferedProtocol):
             self._end(ending)
 
     def _send_bye(self, bye: Bye, linger: Duration) -> None:
-        """Send the last message, wait for the peer to close, and cut the connection if it does not."""
+        """Send the last message and wait for the peer to close. Abort the connection if the peer does not."""
         if not self.writable.is_set():
             self._transport.abort()
             return

@@ -1,4 +1,4 @@
-"""The bounded queue of one connection."""
+"""The bounded queue of messages for one connection."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ POLICIES: tuple[WhenFull, ...] = get_args(WhenFull)
 
 @dataclass(slots=True)
 class _QueuedMessage:
-    """A queued message."""
+    """An encoded message with the time at which it was queued."""
 
     data: bytes | None
-    """``None`` once it has been dropped."""
+    """The encoded message; ``None`` after it was dropped."""
     message: Any
     since: Instant
 
@@ -28,15 +28,17 @@ class _QueuedMessage:
 class Outbox:
     """A queue for one consumer.
 
-    When it is full, ``drop-oldest`` drops the oldest message that may be lost. Where none may be lost, and
-    with ``disconnect`` always, the consumer is disconnected.
+    When it is full, ``drop-oldest`` drops the oldest message that may be lost. If none may be lost, or with
+    ``disconnect``, the consumer is disconnected.
     """
 
     most: int
     most_bytes: int
     when_full: WhenFull
     with_waiting_time: Callable[[Any, Duration], bytes | None] = lambda _message, _waited: None
-    """Returns a new encoding of a message that has waited, if it contains its waiting time."""
+    """A function that encodes a message again with its waiting time; ``None`` if the message does not contain
+    it.
+    """
     size: int = 0
     length: int = 0
     _queue: deque[_QueuedMessage] = field(default_factory=deque)
@@ -46,7 +48,9 @@ class Outbox:
         return self.length
 
     def put(self, data: bytes, message: Any = None, *, losable: bool = False, now: Instant = 0) -> list[Any]:
-        """Append an encoded message; return the messages that were dropped."""
+        """Append an encoded message; return the dropped messages. Raise a `WireFault` to disconnect the
+        consumer.
+        """
         queued = _QueuedMessage(data, message, now)
         self._queue.append(queued)
         if losable:
@@ -60,11 +64,11 @@ class Outbox:
 
     @property
     def is_full(self) -> bool:
-        """Whether the queue exceeds a bound."""
+        """Whether the queue exceeds its bound of messages or of bytes."""
         return self.length > self.most or (self.size > self.most_bytes and self.length > 1)
 
     def take(self, most: int, now: Instant = 0) -> bytes:
-        """Remove the oldest messages, together about ``most`` bytes, at least one if there is one."""
+        """Remove the oldest messages, about ``most`` bytes together; at least one message if there is one."""
         chunks: list[bytes] = []
         size = 0
         while self._queue and (size < most):
@@ -80,7 +84,7 @@ class Outbox:
         return b"".join(chunks)
 
     def _drop_oldest(self) -> Any:
-        """Drop the oldest message that may be lost and return it."""
+        """Drop and return the oldest message that may be lost."""
         if self.when_full == "disconnect" or not self._losable:
             raise WireFault(
                 f"too slow: {self.length:,} messages ({self.size:,} bytes) wait, "

@@ -13,13 +13,15 @@ from ....errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """The own certificate (``cert``, ``key``), and the authority for those of peers (``ca``)."""
+    """The host's own certificate (``cert``, ``key``), and the authority for the certificates of peers
+    (``ca``).
+    """
 
     cert: Path | None = None
     key: Path | None = None
     ca: Path | None = None
     of_callers: bool = False
-    """Whether callers must have a certificate signed by ``ca`` too."""
+    """Whether callers too must have a certificate signed by ``ca``."""
 
     def __post_init__(self) -> None:
         if (self.cert is None) != (self.key is None):
@@ -69,7 +71,7 @@ def _require_file(path: Path, option: str) -> None:
 
 @contextmanager
 def _usable(options: str) -> Iterator[None]:
-    """Raise a `UsageError` that names the options if the files they give cannot be used."""
+    """Raise a `UsageError` that names the options if their files cannot be used."""
     try:
         yield
     except OSError as error:  # ssl.SSLError is one

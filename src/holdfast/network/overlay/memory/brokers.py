@@ -19,8 +19,11 @@ from .network import Link, QueueNetwork
 
 
 class Overlay(QueueNetwork):
-    """``traffic`` counts the messages of each link by cause; ``tap`` is called with every message when it is
-    sent."""
+    """A network of brokers and clients in one process.
+
+    ``traffic`` counts the messages of each link by cause. ``tap`` is called with every message when it is
+    sent.
+    """
 
     def __init__(
         self,
@@ -36,12 +39,12 @@ class Overlay(QueueNetwork):
         self._roles: dict[str, str] = {}
 
     def broker(self, name: str, *, to: Iterable[str] = (), machine: CbpsBroker | None = None) -> Host:
-        """Start a broker and connect it to others."""
+        """Start a broker, connect it to other brokers, and return its host."""
         self._roles[name] = "broker"
         return self.start(name, machine or CbpsBroker(self._conditions, name=name), to, seed=len(self._roles))
 
     def client(self, name: str, to: str | None = None, *, machine: CbpsClient | None = None) -> Host:
-        """Start a client and connect it to a broker."""
+        """Start a client, connect it to a broker if one is named, and return its host."""
         self._roles[name] = "client"
         return self.start(name, machine or CbpsClient(name, self._conditions), () if to is None else (to,))
 
@@ -51,7 +54,7 @@ class Overlay(QueueNetwork):
     def give_up(self, sender: str, to: str) -> bool:
         """Drop the oldest notification on its way over a link, as a host does for a slow peer.
 
-        Returns whether there was one.
+        Return whether there was one.
         """
         line = self._lines[sender, to]
         for waiting in line:

@@ -1,7 +1,7 @@
-"""A network of the filter-split-forward family in one process, with counts of its traffic.  [J10, J11]
+"""A network of the filter-split-forward family in one process, with counts of its traffic. [J10, J11]
 
-Every call is completed before it returns. Messages arrive in the order in which they were sent; with
-``overtaking`` only those of one link do, and the next link is chosen at random.
+Every call is complete when it returns. Messages arrive in the order in which they were sent. With
+``overtaking``, only messages of the same link stay in order, and the next link is chosen at random.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from .tree import centre, neighbours_of_tree, next_hops
 
 
 class FsfNetwork(QueueNetwork):
-    """Nodes joined to a tree (or several), all with one policy.
+    """Nodes joined to one or more trees, all with the same policy.
 
-    ``subscriptions`` counts the operators that crossed each link, ``publications`` the events. Events of
-    result sets count once for each set; named events count once, also if further names follow later.
-    ``delivered`` has the events that each subscription received, ``answers`` its last status. Equal seeds
+    ``subscriptions`` counts the operators that crossed each link, and ``publications`` the events. Events of
+    result sets count once for each set. Named events count once, even if further names follow later.
+    ``delivered`` has the events that each subscription received, and ``answers`` its last status. Equal seeds
     give equal runs.
     """
 
@@ -88,7 +88,7 @@ class FsfNetwork(QueueNetwork):
 
     @property
     def test_count(self) -> int:
-        """The number of covering tests."""
+        """The number of covering tests of all nodes."""
         return sum(host.state.tally.asked for host in self.nodes.values())
 
     @property
@@ -104,7 +104,7 @@ class FsfNetwork(QueueNetwork):
     # --- requests ---
 
     def advertise(self, node: str, sensor: str, attribute: str, at: Point | None = None) -> None:
-        """Add a sensor at a node."""
+        """Add a sensor at a node; raise a `UsageError` if its name is in use."""
         if sensor in self._sensors:
             raise UsageError(f"there is a sensor '{sensor}' at '{self._sensors[sensor][0]}' already")
         advertisement = FsfAdvertise(sensor, attribute, at)
@@ -112,7 +112,7 @@ class FsfNetwork(QueueNetwork):
         self._sensors[sensor] = node, advertisement
 
     def withdraw(self, sensor: str) -> None:
-        """Remove a sensor; subscriptions for which it was the only source wait for another."""
+        """Remove a sensor. Subscriptions for which it was the only source wait for another source."""
         if sensor not in self._sensors:
             raise UsageError(f"there is no sensor '{sensor}'. {did_you_mean(sensor, self._sensors) or ''}")
         node, _ = self._sensors.pop(sensor)
@@ -121,7 +121,9 @@ class FsfNetwork(QueueNetwork):
     def subscribe(
         self, node: str, name: str, subscription: FsfSubscription, *, pending: bool = False
     ) -> FsfAnswer:
-        """Subscribe at a node; `Refused` lists filters without a source, unless ``pending``."""
+        """Subscribe at a node. Without a source for each filter, the subscription is refused unless
+        ``pending``.
+        """
         if name in self._homes:
             raise UsageError(f"there is a subscription '{name}' at '{self._homes[name]}' already")
         self._ask(node, FsfWant(name, subscription, pending))
@@ -130,19 +132,19 @@ class FsfNetwork(QueueNetwork):
         return self.answers[name]
 
     def unsubscribe(self, name: str) -> None:
-        """End a subscription; its deliveries stay readable."""
+        """End a subscription. Its deliveries stay readable."""
         if name not in self._homes:
             raise UsageError(f"there is no subscription '{name}'. {did_you_mean(name, self._homes) or ''}")
         self._ask(self._homes.pop(name), FsfCancel(name))
 
     def publish(self, node: str, event: FsfEvent) -> None:
-        """Publish an event of a node's sensor."""
+        """Publish an event of a node's sensor, and deliver all messages that it causes."""
         self._check(event, node)
         self.now = max(self.now, event.time)
         self._ask(node, FsfReadings((event,)))
 
     def publish_all(self, events: Iterable[FsfEvent]) -> None:
-        """Publish events of any sensors; no event is dropped before all have arrived.
+        """Publish events of any sensors. No event is dropped before all have arrived.
 
         Traffic and deliveries are the same as with one event at a time, in a fraction of the time.
         """
@@ -155,8 +157,9 @@ class FsfNetwork(QueueNetwork):
         self.now = max((self.now, *(event.time for some in by_node.values() for event in some)))
 
     def _check(self, event: FsfEvent, node: str | None = None) -> str:
-        """Return the node of an event's sensor; raise an `InputError` if the event contradicts the
-        advertisement."""
+        """Return the node of an event's sensor. Raise an `InputError` if the event contradicts the
+        advertisement.
+        """
         home, known = self._sensors.get(event.sensor, (None, None))
         if known is None or home is None or node not in (None, home):
             where = f" at '{node}'" if node else ""
@@ -169,7 +172,7 @@ class FsfNetwork(QueueNetwork):
         return home
 
     def cut(self, a: str, b: str) -> int:
-        """Cut a connection."""
+        """Cut a connection; return the number of messages that were lost on it."""
         if b not in self._links.get(a, ()):
             raise UsageError(f"'{a}' and '{b}' are not neighbours")
         lost = super().cut(a, b)
@@ -177,7 +180,9 @@ class FsfNetwork(QueueNetwork):
         return lost
 
     def connect(self, a: str, b: str) -> None:
-        """Connect two nodes without a path between them; with a central node, only former neighbours."""
+        """Connect two nodes that have no path between them. With a central node, only former neighbours can
+        be connected.
+        """
         for name in (a, b):
             self.node(name)
         if a == b or b in next_hops(self._links, a):
@@ -195,7 +200,7 @@ class FsfNetwork(QueueNetwork):
         self.settle()
 
     def _tell(self, name: str, kind: Kind, *about: Any) -> None:
-        """Queue the input with the messages, so that with a seed one node may receive it before another."""
+        """Queue an input with the messages, so that with a seed one node may receive it before another."""
         self._put((about[0] if kind in (Joined, Left) else "", name), kind, *about)
 
     def _cross(self, link: Link, send: Send) -> None:
@@ -203,6 +208,7 @@ class FsfNetwork(QueueNetwork):
         super()._cross(link, send)
 
     def _deliver(self, _name: str, effect: Deliver) -> None:
+        """Record a delivery of a node's users: events of subscriptions, or the answer to a subscription."""
         match effect.what:
             case EventsFound(members):
                 for event, names in members:
@@ -223,7 +229,9 @@ class FsfNetwork(QueueNetwork):
                 self.subscriptions[link] += 1
 
     def _sets(self, link: Link, members: Members) -> int:
-        """Return how many events of result sets cross a link; named events count only the first time."""
+        """Return the number of events of result sets that cross a link. Named events count only the first
+        time.
+        """
         if self._crossed is None:
             return sum(len(names) for _, names in members)
         new = {(link, event) for event, _ in members} - self._crossed

@@ -1,7 +1,7 @@
-"""Protocol machines in one process, joined by queues.
+"""A network of protocol machines in one process, joined by queues.
 
 The network changes only on request: `settle` delivers messages until none is left, and `advance` advances the
-clock. Messages of one link arrive in order. The next link is the one with the oldest message; with a seed it
+clock. Messages of one link arrive in order. The next link is the one with the oldest message. With a seed it
 is chosen at random, and equal seeds give equal runs.
 """
 
@@ -19,15 +19,15 @@ from ....model.instant import Duration, Instant
 from ....model.protocol import Asked, Deliver, Drop, Joined, Left, ProtocolMachine, Received, Send, Started
 
 Link = tuple[str, str]
-"""Sender and receiver."""
+"""The names of the sender and the receiver."""
 Kind = Callable[..., Any]
-"""A class of inputs."""
+"""A class of inputs, such as `Received`."""
 Waiting = tuple[Kind, tuple[Any, ...]]
-"""An input in a queue; it gets its time when it arrives."""
+"""An input in a queue. It gets its time when it arrives."""
 
 
 class QueueNetwork:
-    """Machines by name, each with a host; the network is their clock."""
+    """Machines by name, each with a host. The network is their clock."""
 
     def __init__(self, *, seed: int | None = None, now: Instant = 0) -> None:
         self.now = now
@@ -41,7 +41,7 @@ class QueueNetwork:
     # --- nodes and connections ---
 
     def start(self, name: str, machine: ProtocolMachine, to: Iterable[str] = (), seed: int = 0) -> Host:
-        """Start a machine and connect it to others."""
+        """Start a machine, connect it to others, and return its host."""
         if name in self.nodes:
             raise UsageError(f"there is a '{name}' already")
         actions: Actions = {
@@ -57,13 +57,13 @@ class QueueNetwork:
         return host
 
     def node(self, name: str) -> Host:
-        """Return the host with a name."""
+        """Return the host with a name; raise a `UsageError` if there is none."""
         if name not in self.nodes:
             raise UsageError(f"there is no node '{name}'. {did_you_mean(name, self.nodes) or ''}")
         return self.nodes[name]
 
     def connect(self, a: str, b: str) -> None:
-        """Connect two nodes."""
+        """Connect two nodes and inform their machines."""
         for name in (a, b):
             self.node(name)
         if b in self._links[a]:
@@ -74,7 +74,7 @@ class QueueNetwork:
         self._tell(b, Joined, a, self.role(a))
 
     def role(self, _name: str) -> str:
-        """Return the role of a node for its peers."""
+        """Return the role of a node for its peers; empty unless a subclass assigns roles."""
         return ""
 
     def cut(self, a: str, b: str) -> int:
@@ -87,7 +87,7 @@ class QueueNetwork:
         return lost
 
     def kill(self, name: str) -> int:
-        """Remove a node without notice; return the number of messages that were lost with it."""
+        """Remove a node without notice; return the number of messages that were lost."""
         lost = 0
         for peer in self.neighbours(name):
             lost += self._part(name, peer)
@@ -116,7 +116,7 @@ class QueueNetwork:
         self._tell(name, Asked, request)
 
     def settle(self) -> None:
-        """Deliver all messages, and those that they cause, until none is left."""
+        """Deliver all messages, and the messages that they cause, until none is left."""
         while self.step():
             pass
 
@@ -132,7 +132,7 @@ class QueueNetwork:
         return True
 
     def advance(self, length: Duration) -> None:
-        """Advance the clock and fire timers that are due; queued messages stay queued."""
+        """Advance the clock by ``length`` µs and fire timers that are due. Queued messages stay queued."""
         until = self.now + length
         while due := min(
             ((at, n, t) for n, host in self.nodes.items() for t, at in host.timers.items()), default=None
@@ -145,7 +145,7 @@ class QueueNetwork:
         self.now = until
 
     def take(self, name: str) -> list[Any]:
-        """Return the deliveries of a node since the last call."""
+        """Return and remove the deliveries of a node since the last call."""
         self.node(name)
         taken, self._inboxes[name] = self._inboxes[name], []
         return taken
@@ -153,11 +153,11 @@ class QueueNetwork:
     # --- clock of the hosts ---
 
     def at(self, when: Instant, *_: Any) -> Instant:
-        """Set a host's timer: `advance` fires it."""
+        """Set a host's timer, which `advance` fires."""
         return when
 
     def cancel(self, timer: Instant) -> None:
-        """Do nothing: the host has removed the timer."""
+        """Do nothing, because the host has already removed the timer."""
 
     # --- messages ---
 
@@ -165,7 +165,7 @@ class QueueNetwork:
         self.nodes[name].tell(kind, *about)
 
     def _put(self, link: Link, kind: Kind, *about: Any) -> None:
-        """Queue an input behind those of the same link."""
+        """Queue an input behind the waiting inputs of the link."""
         self._lines[link].append((kind, about))
         self._link_order.append(link)
 

@@ -12,7 +12,7 @@ Neighbours = dict[str, dict[str, None]]
 
 
 def neighbours_of_tree(links: Iterable[tuple[str, str]]) -> Neighbours:
-    """Return the neighbours of each node; raise a `UsageError` if there is a cycle."""
+    """Return the neighbours of each node; raise a `UsageError` if the links form a cycle."""
     neighbours: Neighbours = {}
     parts: dict[str, str] = {}
 
@@ -33,7 +33,7 @@ def neighbours_of_tree(links: Iterable[tuple[str, str]]) -> Neighbours:
 
 
 def next_hops(neighbours: Neighbours, to: str) -> dict[str, str]:
-    """Return, for each node with a path to ``to``, the next node on it."""
+    """Return, for each node with a path to ``to``, the next node on that path."""
     following: dict[str, str] = {}
     queue = deque((to,))
     while queue:

@@ -1,6 +1,6 @@
 """The workers of a broker: one process for the shipped code of each active subscription.
 
-A worker that does not answer in time or exceeds its limits is ended.
+The pool ends a worker that does not answer in time or exceeds its limits.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ...protocols.agents.shipped import WorkerCall, WorkerDone, WorkerResult
 
 FILE = Path(__file__).with_name("worker.py")
 ANSWER = 256 << 10
-"""The longest answer, in bytes."""
+"""The greatest length of an answer in bytes."""
 
 
 @dataclass(frozen=True)
 class WorkerBounds:
-    """Limits of a worker: memory in bytes, CPU seconds and wall time of one call, and queued calls.
+    """Limits of a worker: memory in bytes, CPU seconds and wall time (µs) of one call, and queued calls.
 
-    ``workers`` is the number of workers, ``begin`` how long one may take to start before it has received
-    code.
+    ``workers`` is the number of workers. ``begin`` is the time in µs in which a worker must start, before it
+    receives code.
     """
 
     memory: int = 256 << 20
@@ -45,13 +45,13 @@ BOUNDS = WorkerBounds()
 
 
 def require_starlark() -> None:
-    """Raise a `UsageError` if shipped code cannot run here."""
+    """Raise a `UsageError` if shipped code cannot run because Starlark is not installed."""
     if find_spec("starlark") is None:
         raise UsageError("shipped code needs Starlark, which is not here: pip install 'holdfast[agents]'")
 
 
 class WorkerPool:
-    """Workers by name; ``answer`` is called with the result of each call."""
+    """Workers by name. ``answer`` is called with the result of each call, in the event loop."""
 
     def __init__(self, answer: Callable[[WorkerResult], None], bounds: WorkerBounds = BOUNDS) -> None:
         self._tell, self._bounds = answer, bounds
@@ -67,6 +67,7 @@ class WorkerPool:
             self._put(delivery)
 
     def _put(self, work: WorkerCall) -> None:
+        """Queue a call for its worker; start the worker if it does not run."""
         queue = self._queues.get(work.worker)
         if queue is None:
             if len(self._queues) >= self._bounds.workers:
@@ -97,8 +98,9 @@ class WorkerPool:
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     async def _run(self, worker: str, code: str, queue: asyncio.Queue[WorkerCall]) -> None:
-        """Run a worker: process its calls in order; the first fault ends it and is reported to all its
-        agents."""
+        """Run a worker and process its calls in order. The first fault ends it and is reported to all its
+        agents.
+        """
         starting = asyncio.ensure_future(self._start())
         try:
             process = await asyncio.shield(starting)
@@ -128,7 +130,7 @@ class WorkerPool:
             self._tell(WorkerResult(agent, fault=fault))
 
     async def _start(self) -> asyncio.subprocess.Process:
-        """Start a process without environment."""
+        """Start a worker process without environment variables."""
         pipe, none = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         bounds = str(self._bounds.memory), str(self._bounds.cpu)
         return await asyncio.create_subprocess_exec(
@@ -145,7 +147,7 @@ class WorkerPool:
     async def _answer(
         self, process: asyncio.subprocess.Process, what: str, within: Duration
     ) -> dict[str, Any]:
-        """Return the next line of a worker, or a fault."""
+        """Return the next line of a worker; a fault if it does not arrive within ``within`` µs."""
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -163,7 +165,7 @@ class WorkerPool:
         return {"fault": self._exit_reason(await process.wait())}
 
     def _exit_reason(self, status: int) -> str:
-        """Return why a process ended."""
+        """Return the reason why a process ended, from its exit status."""
         if status == -signal.SIGXCPU:
             return f"a call computed for more than {self._bounds.cpu} s"
         if status in (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS):

@@ -1,4 +1,4 @@
-"""Signatures of shipped code: of its digest (Ed25519), which brokers verify with public keys."""
+"""Signatures of the digest of shipped code (Ed25519), which brokers verify with public keys."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def _key(option: str, file: Path, what: str, load: Callable[[bytes], Any], kind:
 
 
 def _signed_text(digest: str) -> bytes:
-    """Return the signed text; it has a prefix, so that no other signature can be reused."""
+    """Return the text to sign. Its prefix prevents the reuse of signatures that were made for other
+    purposes.
+    """
     return f"holdfast agent code {digest}".encode()
 
 

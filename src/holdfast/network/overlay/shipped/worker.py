@@ -1,8 +1,8 @@
 """The process in which shipped code runs: Starlark, with limits enforced by the kernel.
 
-It is started as a file, without environment. It writes a line when it is ready, then reads one call per line
-and writes one answer per line, all JSON. Starlark has neither files nor sockets; should its runtime have a
-vulnerability, this process cannot open any either. Exceeding a limit ends the process, not the call: the
+The pool starts this file without environment. The process writes a line when it is ready, then reads one call
+per line and writes one answer per line, all JSON. Starlark has neither files nor sockets. If its runtime has
+a vulnerability, this process still cannot open any. Exceeding a limit ends the process, not the call: the
 runtime aborts when memory is exhausted, and a long operation cannot be cancelled.
 """
 
@@ -24,13 +24,13 @@ def report(status, by, reading, value):
 
 
 def apart(a: list[float], b: list[float]) -> float:
-    """Return the distance of two points, with the same rounding as in all other code."""
+    """Return the distance of two points. The rounding is the same as in all other code."""
     x, y, z = (p - q for p, q in zip((*a, 0.0, 0.0)[:3], (*b, 0.0, 0.0)[:3], strict=True))
     return math.sqrt(x * x + y * y + z * z)
 
 
 class Program:
-    """Loaded code, and the states of its agents."""
+    """The loaded code of one active subscription, with the states of its agents."""
 
     def __init__(self, text: str) -> None:
         import starlark
@@ -45,7 +45,7 @@ class Program:
         self._states: dict[str, Any] = {}
 
     def call(self, agent: str, function: str, arguments: list[Any]) -> list[Any]:
-        """Call a function for an agent; return its outputs."""
+        """Call a function of the code for an agent, store the new state, and return the outputs."""
         if function == "start":
             self._states[agent] = self._module.call("start", *arguments)
             return []
@@ -58,7 +58,9 @@ class Program:
 
 
 def limit(memory: int) -> None:
-    """Limit memory, and forbid opening files, writing anything but answers and starting processes."""
+    """Limit memory to a number of bytes, and forbid opening files, writing to files and starting
+    processes.
+    """
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     for what in ("RLIMIT_FSIZE", "RLIMIT_CORE", "RLIMIT_NPROC"):
         resource.setrlimit(getattr(resource, what), (0, 0))
@@ -66,21 +68,21 @@ def limit(memory: int) -> None:
 
 
 def allow(seconds: int) -> None:
-    """Limit the CPU time from here on, in seconds; after that the kernel ends the process."""
+    """Limit the CPU time from this call on, in seconds. After that the kernel ends the process."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     most = math.ceil(used.ru_utime + used.ru_stime) + seconds
     resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
 
 
 def reason(error: BaseException) -> str:
-    """Return an error as one line; Starlark's message is among the lines of its traceback."""
+    """Return an error as one line. Starlark's message is among the lines of its traceback."""
     lines = str(error).splitlines()
     message = next((line for line in lines if line.startswith("error: ")), " ".join(lines))
     return f"it failed: {message.removeprefix('error: ')}"[:300]
 
 
 def main() -> None:
-    """Answer calls until the input ends."""
+    """Read calls from standard input and answer them until the input ends."""
     import starlark
 
     memory, seconds = int(sys.argv[1]), int(sys.argv[2])
@@ -105,7 +107,7 @@ def main() -> None:
 
 
 def say(to: BinaryIO, line: str) -> None:
-    """Write a line at once."""
+    """Write a line and flush it."""
     to.write(line.encode() + b"\n")
     to.flush()
 

@@ -12,14 +12,14 @@ LONGEST_REASON = 300
 
 
 class Control(msgspec.Struct, frozen=True, array_like=True):
-    """The base of all controls; unknown further fields are ignored."""
+    """The base class of all controls. Unknown further fields are ignored."""
 
 
 class HelloControl(Control, frozen=True, tag="hello"):
-    """The caller's name, and the longest message that it accepts (0: unspecified).
+    """The caller's name, and the longest message in bytes that it accepts (0: unspecified).
 
-    ``instance`` is a random value that stays the same when it calls again. It distinguishes a caller whose
-    connection was lost without notice from another one of the same name.
+    ``instance`` is a random value that stays the same when the caller calls again. It distinguishes a caller
+    whose connection was lost without notice from another caller with the same name.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Pong(Control, frozen=True, tag="pong"):
 
 
 class Bye(Control, frozen=True, tag="bye"):
-    """The last message of an end; with ``final`` it is of no use to call again."""
+    """The last message of one end. With ``final``, a new call would not succeed."""
 
     why: str
     final: bool = False
@@ -70,13 +70,13 @@ class Bye(Control, frozen=True, tag="bye"):
 
 
 class Inquiry(Control, frozen=True, tag="inquiry"):
-    """Asks for statistics, or for a stored value ``about`` a key."""
+    """Asks for statistics, or for the value stored under the key ``about``."""
 
     about: str = ""
 
 
 class AccountControl(Control, frozen=True, tag="account"):
-    """The statistics of a broker as counters by name, or a stored value."""
+    """The answer to an inquiry: counters by name, or a stored value."""
 
     counters: dict[str, int | float | str]
 

@@ -6,8 +6,10 @@ from ....errors import InputError
 
 
 class WireFault(InputError):
-    """A peer sent invalid input; it is informed and disconnected, and other connections are not affected."""
+    """An error for invalid input of a peer. The peer is informed and disconnected; other connections are not
+    affected.
+    """
 
 
 class ConnectionRefused(WireFault):
-    """The peers cannot agree on a connection; another attempt would not help."""
+    """An error for peers that cannot agree on a connection. Another attempt would not help."""

@@ -1,7 +1,7 @@
 """Frames: a stream of bytes as messages of known length.
 
-A connection begins with the preamble, four bytes of which the last is the version of the wire format. A frame
-is a length (four bytes, big-endian) followed by that many bytes.
+A connection begins with the preamble: four bytes, of which the last is the version of the wire format. A
+frame is a length (four bytes, big-endian) followed by that number of bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HEADER = 4
 
 
 def to_frame(body: bytes) -> bytes:
-    """Return a message as a frame."""
+    """Return an encoded message as a frame: its length, then its bytes."""
     return len(body).to_bytes(HEADER) + body
 
 
@@ -36,7 +36,7 @@ class Frames:
         self._has_preamble = False
 
     def receive(self, piece: bytes | memoryview) -> Iterator[bytes]:
-        """Yield the frames that a piece completes; a fault is raised after the last valid one."""
+        """Yield the frames that a piece completes. A fault is raised after the last valid frame."""
         rest = self._rest
         rest += piece
         if len(rest) < self._needed:
@@ -57,7 +57,7 @@ class Frames:
         self._needed = HEADER + int.from_bytes(rest[:HEADER]) if len(rest) >= HEADER else HEADER
 
     def _begin(self) -> int:
-        """Return where frames begin: after the preamble, the first time."""
+        """Return the position at which frames begin; the first time it is after the preamble."""
         if self._has_preamble:
             return 0
         _require_preamble(bytes(self._rest[: len(PREAMBLE)]))
@@ -75,7 +75,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Codec(ABC):
-    """Encodes and decodes the messages of one connection; there is a subclass for each language."""
+    """Encodes and decodes the messages of one connection. Each language has a subclass."""
 
     language: Language
 
@@ -84,7 +84,7 @@ class Codec(ABC):
 
     @abstractmethod
     def opening(self) -> bytes:
-        """Return the bytes at the start of a connection."""
+        """Return the bytes to send at the start of a connection."""
 
     @abstractmethod
     def receive(self, piece: bytes | memoryview) -> Iterator[Any]:
@@ -92,10 +92,12 @@ class Codec(ABC):
 
     @abstractmethod
     def encode(self, message: Any) -> bytes:
-        """Return a control or a message as bytes; raise a fault if it is longer than the peer accepts."""
+        """Return a control or a message as bytes. Raise a `WireFault` if it is longer than the peer
+        accepts.
+        """
 
     def require(self, data: Buffer) -> None:
-        """Raise a fault if encoded bytes are longer than the peer accepts."""
+        """Raise a `WireFault` if encoded bytes are longer than the peer accepts."""
         if len(data) > self._most:
             raise WireFault(too_large(len(data), self._most))
 

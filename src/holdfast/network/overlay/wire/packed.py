@@ -24,7 +24,7 @@ _message = msgspec.msgpack.Decoder(CbpsMessage)
 
 
 class PackedCodec(Codec):
-    """The codec of one connection."""
+    """The MessagePack codec of one connection."""
 
     language = "msgpack"
 
@@ -39,7 +39,7 @@ class PackedCodec(Codec):
         return map(unpack, self._frames.receive(piece))
 
     def encode(self, message: Any) -> bytes:
-        """Return a frame; raise a fault if the peer would not accept it."""
+        """Return a control or message as a frame. Raise a `WireFault` if the peer would not accept it."""
         frame = bytearray(HEADER + 1)
         frame[HEADER] = CONTROL if isinstance(message, Control) else MESSAGE
         _encoder.encode_into(message, frame, HEADER + 1)

@@ -17,10 +17,10 @@ from .talk import AgentReading, AgentReport, reading_of
 
 @dataclass(frozen=True, slots=True)
 class StrategyCost:
-    """The cost of monitoring.
+    """The cost of monitoring a relationship, in messages.
 
     ``readings`` is the number of readings of all members. Without agents, ``full`` messages would report each
-    reading for each relationship. With agents there are ``messages`` between agents and ``reports`` to
+    reading for each relationship. With agents, there are ``messages`` between agents and ``reports`` to
     subscribers.
     """
 
@@ -31,7 +31,7 @@ class StrategyCost:
 
     @property
     def saved(self) -> float:
-        """The share of messages that agents save."""
+        """The share of messages that agents save, compared with reporting every reading."""
         return 1 - (self.messages + self.reports) / self.full if self.full else 0.0
 
 

@@ -1,9 +1,9 @@
-"""The least of several sums: which alternative is best, and when another is clearly better.  [B63, B65]
+"""The least of several sums: which alternative is best, and when another is clearly better. [B63, B65]
 
 The agents are observers and a mediator, as for one sum. Another alternative is reported when its sum is at
-least ``by`` less than that of the present one. The distance of each other alternative from that point is room
-for both to move; the present one takes half of the least such distance, and each other alternative takes what
-is left of its own.
+least ``by`` less than the sum of the present one. The distance of an alternative from that point is room for
+both sums to move. The present alternative gets half of the least such distance. Each other alternative gets
+the remainder of its own distance.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from .talk import AgentKnowledge, AgentOutputs, AgentReport
 
 @dataclass
 class BestMediator(SumMediator):
-    """The mediator that knows all sums; ``alternatives`` lists the observers of each alternative."""
+    """The mediator that knows all sums. ``alternatives`` lists the observers of each alternative."""
 
     alternatives: tuple[tuple[str, ...], ...] = ()
     present: int | None = None
     in_doubt: frozenset[int] = field(default_factory=frozenset)
-    """Alternatives that may have been reported as the best one."""
+    """The alternatives that may have been reported as the best one."""
 
     def sums(self) -> list[float]:
         """Return the sum of each alternative from the last reported values."""
         return [self.sum_of(names) for names in self.alternatives]
 
     def _change_report(self) -> AgentOutputs:
-        """Return the reports if another alternative is best now."""
+        """Return the reports if another alternative has become the best."""
         sums = self.sums()
         if any(total != total for total in sums):
             return []
@@ -52,7 +52,7 @@ class BestMediator(SumMediator):
         return [*ends, AgentReport("ingress", by, reading, least, names[best])]
 
     def _ranges(self) -> dict[str, float]:
-        """Return the range of each observer."""
+        """Return the range of each observer in which it sends nothing."""
         sums, present = self.sums(), self.present
         if present is None or any(total != total for total in sums):
             return dict.fromkeys(self.members, 0.0)

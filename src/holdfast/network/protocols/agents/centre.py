@@ -1,13 +1,13 @@
-"""A group and its centre: the mediator stores all positions and gives each member the same room.  [B58]
+"""A group and its centre: the mediator stores all positions and gives each member the same room. [B58]
 
 If the farthest member is at distance M from the centre and the condition changes at R, each member may move
-|M - R| / 2: then the centre has moved less than that too, and the farthest member by less than |M - R|. A
-member that leaves its ring reports to the mediator, which asks all others for their positions and sends new
-rings.
+|M - R| / 2. Then the centre moves by less than that, and the farthest member's distance changes by less than
+|M - R|. A member that leaves its ring reports to the mediator. The mediator asks all other members for their
+positions and sends new rings.
 
 As printed in the thesis (``printed``), a ring is the distance of a member from the edge of the region around
 the centre, and the mediator decides by the last reported positions. The centre moves with every member, so a
-group can gather unnoticed.
+group can gather without a report.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from .talk import AgentOutputs, AgentReading, AgentReport, SendToAgent, latest, 
 
 
 class GroupPosition(msgspec.Struct, frozen=True, tag="Here"):
-    """A member's position: it left its ring or was asked; ``round`` is the number of the question, or 0."""
+    """A member's position, sent when it left its ring or was asked. ``round`` is the number of the question,
+    or 0.
+    """
 
     reading: AgentReading
     round: int = 0
@@ -36,7 +38,7 @@ class PositionRequest(msgspec.Struct, frozen=True, tag="Where"):
 
 
 class GroupRing(msgspec.Struct, frozen=True, tag="Room"):
-    """The position that the mediator knows, and how far the member may move from there."""
+    """The position that the mediator knows, and the radius in which the member may move without a report."""
 
     reading: AgentReading
     radius: float
@@ -44,7 +46,7 @@ class GroupRing(msgspec.Struct, frozen=True, tag="Room"):
 
 @dataclass
 class GroupMember(MediatedAgent):
-    """The agent of one member of a group."""
+    """The agent of one member of a group, which reports when the member leaves its ring."""
 
     name: str
     mediator: str
@@ -52,7 +54,7 @@ class GroupMember(MediatedAgent):
     centre: AgentReading | None = None
     radius: float = 0.0
     is_waiting: bool = False
-    """Whether it has reported its position and waits for a ring."""
+    """Whether the member has reported its position and waits for a ring."""
     accepts: ClassVar[tuple[type, ...]] = (PositionRequest, GroupRing)
 
     def on_reading(self, reading: AgentReading) -> AgentOutputs:
@@ -78,7 +80,7 @@ class GroupMember(MediatedAgent):
 
 @dataclass
 class GroupMediator(MediatorAgent):
-    """The agent that knows all positions; it runs beside the first member."""
+    """The agent that knows all positions. It runs beside the first member."""
 
     accepts: ClassVar[tuple[type, ...]] = (GroupPosition,)
     question = PositionRequest
@@ -111,6 +113,6 @@ class GroupMediator(MediatorAgent):
 def group(
     relation: Relation, members: tuple[str, ...], *, printed: bool = False
 ) -> list[GroupMember | GroupMediator]:
-    """Build the agents of a group; the mediator's name is that of the first member with a mark."""
+    """Build the agents of a group. The mediator's name is the name of the first member with a mark."""
     top = f"{members[0]}@"
     return [*(GroupMember(name, top) for name in members), GroupMediator(top, members, relation, printed)]

@@ -1,4 +1,4 @@
-"""Distribution of shipped code to the brokers that run it, and the results of its calls."""
+"""Distribution of shipped code to the brokers that run it, and handling of the results of its calls."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from .shipped import ShippedAgent, WorkerResult
 
 
 class CodeShipping(AgentMessaging):
-    """Handles shipped code for one input."""
+    """Handles shipped code while one input is processed. Base class of the host's step."""
 
     allowed: frozenset[str]
     is_trusted: Callable[[str, str], bool]
 
     def update_agent(self, place: AgentPlace) -> None:
-        """Start, change or end the agent of a place."""
+        """Start, change or end the agent of a place. The host implements this."""
         raise NotImplementedError
 
     def refuse(self, place: AgentPlace, why: str) -> None:
-        """Record that no agent runs at a place, and inform its subscriber."""
+        """Record that no agent runs at a place, and inform its subscriber. The host implements this."""
         raise NotImplementedError
 
     def index_code(self, key: BundleKey, stored: StoredBundle | None) -> None:
-        """Update the index of bundles by code digest."""
+        """Update the index of bundles by code digest after a bundle was stored, changed or withdrawn."""
         for keys in self.state.bundles_by_code.values():
             keys.pop(key, None)
         for active in stored.bundle.active if stored else ():
@@ -36,7 +36,10 @@ class CodeShipping(AgentMessaging):
                 self.state.bundles_by_code.setdefault(active.code, {})[key] = None
 
     def code_of(self, place: AgentPlace, active: ActiveSubscription) -> str:
-        """Return the text of an active subscription's code; empty if it has yet to arrive."""
+        """Return the text of an active subscription's code; empty if the text has not arrived yet.
+
+        Raise a `UsageError` if the code is neither allowed nor signed by a trusted key.
+        """
         digest = active.code
         if digest not in self.allowed and not self.is_trusted(digest, active.signed):
             raise UsageError(
@@ -50,7 +53,7 @@ class CodeShipping(AgentMessaging):
         return text or ""
 
     def request_code(self, digest: str, source: Peer) -> None:
-        """Request code from a peer, once."""
+        """Request code from a peer unless it was requested already."""
         if digest not in self.state.codes.requested_from:
             self.state.codes.requested_from[digest] = source
             self.send(source, CodeRequest(digest))
@@ -68,7 +71,7 @@ class CodeShipping(AgentMessaging):
         self.request_code(digest, source)
 
     def on_code(self, sender: Peer, digest: str, text: str) -> None:
-        """Store requested code, pass it on to waiting peers and start waiting agents."""
+        """Store requested code, forward it to waiting peers, and start waiting agents."""
         is_asked = self.state.codes.requested_from.get(digest) == sender
         waiting = self.state.codes.store(digest, text, sender)
         for peer in waiting or ():
@@ -80,7 +83,7 @@ class CodeShipping(AgentMessaging):
                 self.update_agent(place)
 
     def on_result(self, worked: WorkerResult) -> None:
-        """Handle the result of a call."""
+        """Handle the result of a call of shipped code."""
         hosted = self.state.by_peer.get(worked.agent)
         if hosted is None or not isinstance(hosted.built.agent, ShippedAgent):
             return

@@ -2,7 +2,7 @@
 [B33]
 
 Bundles name code by its digest. A connection carries the text only to a broker that lacks it, and only if an
-agent is to be started there or beyond.
+agent must start at that broker or beyond it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ....model.protocol import Peer
 from .place_index import AgentPlace
 
 LONGEST = 64 << 10
-"""The longest text, in characters."""
+"""The greatest length of a text in characters."""
 MOST = 4 << 20
-"""The number of characters that are stored; the texts that were used least recently are dropped."""
+"""The number of characters that are stored. The least recently used texts are dropped."""
 
 
 def digest_of(text: str) -> str:
-    """Return the digest that names a text; operators allow code by it."""
+    """Return the digest that identifies a text. Operators allow code by its digest."""
     return sha256(text.encode()).hexdigest()
 
 
@@ -35,7 +35,7 @@ class CodeStore:
     """The places of agents that wait for a text."""
 
     def get(self, digest: str) -> str | None:
-        """Return a text if it is stored, and mark it as used."""
+        """Return a text and mark it as used; ``None`` if it is not stored."""
         text = self.texts.pop(digest, None)
         if text is not None:
             self.texts[digest] = text  # the last that was needed
@@ -44,7 +44,7 @@ class CodeStore:
     def store(self, digest: str, text: str, sender: Peer) -> list[Peer] | None:
         """Store a text that was requested from ``sender``; return the peers that wait for it.
 
-        Returns ``None`` if the text was not requested, is too long or has another digest.
+        Return ``None`` if the text was not requested, is too long, or has another digest.
         """
         if self.requested_from.get(digest) != sender:
             return None
@@ -57,7 +57,7 @@ class CodeStore:
         return list(self.waiting.pop(digest, ()))
 
     def on_left(self, peer: Peer) -> None:
-        """Forget the requests of and to a peer whose connection is lost."""
+        """Forget the requests to and from a peer whose connection is lost."""
         self.requested_from = {digest: to for digest, to in self.requested_from.items() if to != peer}
         for waiting in self.waiting.values():
             waiting.pop(peer, None)

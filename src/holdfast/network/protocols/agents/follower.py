@@ -1,7 +1,7 @@
 """The subscriber's view of reports: each start, each end and each unknown state is delivered once.
 
-Every agent that sees the cause of a doubt reports it, so it may arrive twice, and an end may follow that is
-no news.
+Every agent that detects the cause of a doubt reports it, so the same doubt may arrive twice. An end may
+follow that contains no news.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOST = "an agent or its publisher is gone, or a connection on the way to it"
 
 @dataclass
 class ReportFollower:
-    """A relationship with the last status of each scope, and since when it is active."""
+    """A relationship with the last status of each scope and the time since which it is active."""
 
     name: str
     relation: Relation
@@ -30,7 +30,7 @@ class ReportFollower:
     def process(
         self, report: ReceivedNotification | AgentsInterrupted, now: Instant
     ) -> list[Notification | ConditionUnknown]:
-        """Return the news in a report, or in the interruption of all reports."""
+        """Return the changes in a report, or in the interruption of all reports, that are not yet known."""
         if isinstance(report, AgentsInterrupted):
             scopes = scopes_of(self.relation)
             return [unknown for scope in scopes for unknown in self._doubt(scope, now, report.why)]

@@ -1,14 +1,16 @@
-"""A sum over many publishers compared with a bound: observers below, a mediator above.  [B60–B68]
+"""A sum over many publishers compared with a bound: observers below, a mediator above. [B60–B68]
 
 Data flow up, control flows down. An observer computes a term from each reading (``scale * x`` or ``scale /
-x``) and sends nothing while the term stays within a range of the last reported value. The mediator ensures
-that all ranges together do not exceed the room, the distance of the sum from the nearest bound. The part that
-is not assigned is its cache. An observer that leaves its range receives a new one from the cache if that is
-large enough. Otherwise the mediator asks all observers, computes the sum, and divides the room again in
-proportion to their volatility.
+x``). It sends nothing while the term stays within a range of the last reported value. The mediator ensures
+that all ranges together do not exceed the room, which is the distance of the sum from the nearest bound. The
+part of the room that is not assigned is its cache.
 
-As printed in the thesis (``printed``), four fifths of the needed range count as all of it. Then the ranges
-together exceed the room, and the sum may pass the bound unnoticed.
+An observer that leaves its range receives a new range from the cache if the cache is large enough. Otherwise
+the mediator asks all observers, computes the sum, and divides the room again in proportion to their
+volatility.
+
+As printed in the thesis (``printed``), four fifths of the needed range are treated as sufficient. Then the
+ranges together exceed the room, and the sum may pass the bound without a report.
 """
 
 from __future__ import annotations
@@ -26,19 +28,19 @@ from .mediated import MediatedAgent, MediatorAgent
 from .talk import AgentOutputs, AgentReading, AgentReport, SendToAgent, latest, room_to_change
 
 RESERVE = 0.25
-"""The share of the room that stays in the cache when the room is divided.  [B66]"""
+"""The share of the room that stays in the cache when the room is divided. [B66]"""
 
 ENOUGH_AS_PRINTED = 0.8
-"""As printed: this share of the needed range counts as all of it."""
+"""As printed in the thesis: the share of the needed range that is treated as sufficient."""
 
 
 Moves = Mapping[str, float]
-"""The volatility of each source."""
+"""The volatility of each source, as a relative rate of change."""
 NO_VOLATILITY: Moves = MappingProxyType({})
 
 
 class TermValue(msgspec.Struct, frozen=True, tag="Value"):
-    """An observer's current term: it left its range, or was asked for."""
+    """An observer's current term, sent when it left its range or the mediator asked for it."""
 
     value: float
     reading: AgentReading
@@ -52,8 +54,7 @@ class TermRequest(msgspec.Struct, frozen=True, tag="Ask"):
 
 
 class RangeReset(msgspec.Struct, frozen=True, tag="Reset"):
-    """``resetOriginRangeValue``: sets the range around an origin in which an observer sends nothing.
-    [B68]"""
+    """``resetOriginRangeValue``: sets the range around an origin in which an observer sends nothing. [B68]"""
 
     origin: float
     range: float
@@ -61,7 +62,7 @@ class RangeReset(msgspec.Struct, frozen=True, tag="Reset"):
 
 @dataclass
 class TermObserver(MediatedAgent):
-    """Observes, transforms and filters.  [B61]"""
+    """An agent that observes readings, transforms them to a term, and filters the changes. [B61]"""
 
     name: str
     term: Term
@@ -71,7 +72,7 @@ class TermObserver(MediatedAgent):
     origin: float = math.nan
     range: float = 0.0
     is_waiting: bool = False
-    """Whether it waits for its range."""
+    """Whether it has reported a term and waits for its range."""
     last_sent: AgentReading | None = None
     accepts: ClassVar[tuple[type, ...]] = (TermRequest, RangeReset)
 
@@ -98,17 +99,17 @@ class TermObserver(MediatedAgent):
 
 @dataclass
 class SumMediator(MediatorAgent):
-    """Adds up the terms and divides the room among the observers, its members.
+    """The mediator that adds up the terms and divides the room among the observers, its members.
 
-    ``volatility`` is the relative rate of change of each observer; without it all are equal.  [B62, B66]
+    ``volatility`` is the relative rate of change of each observer. Without it, all are equal. [B62, B66]
     """
 
     volatility: Mapping[str, float] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
-    """By observer: the source of its reading, where that is not its name."""
+    """The source of each observer's reading, where it differs from the observer's name."""
     ranges: dict[str, float] = field(default_factory=dict)
     waiting: set[str] = field(default_factory=set)
-    """Observers that have reported a term and wait for their range."""
+    """The observers that have reported a term and wait for their range."""
     accepts: ClassVar[tuple[type, ...]] = (TermValue,)
     question = TermRequest
 
@@ -144,8 +145,9 @@ class SumMediator(MediatorAgent):
         return self._ask_all(sender)
 
     def _from_cache(self, sender: str) -> float | None:
-        """Return the range that one observer can receive from the cache, or ``None`` if the cache is too
-        small."""
+        """Return the range that one observer can receive from the cache; ``None`` if the cache is too
+        small.
+        """
         room = self._room()
         cache = room - math.fsum(self.ranges.values())
         need = room * (1 - RESERVE) * self._share(sender, self.members)
@@ -156,7 +158,7 @@ class SumMediator(MediatorAgent):
         return min(cache, need) * (1 - 1e-9) if cache >= need / 4 else None
 
     def _share(self, name: str, observers: Iterable[str]) -> float:
-        """Return the share of one observer among several."""
+        """Return the share of the observer ``name`` among ``observers``."""
         whole = math.fsum(self.volatility.get(other, 1.0) for other in observers)
         return self.volatility.get(name, 1.0) / whole
 
@@ -179,7 +181,7 @@ class SumMediator(MediatorAgent):
         return self.sources.get(name, name), reading
 
     def _ranges(self) -> dict[str, float]:
-        """Return the range of each observer."""
+        """Return the range of each observer in which it sends nothing."""
         room = self._room() * (1 - RESERVE)
         return {name: room * self._share(name, self.members) for name in self.members}
 
@@ -197,7 +199,7 @@ def sum_agents(
 
 
 def observers(terms: tuple[Term, ...]) -> list[TermObserver]:
-    """Build an observer beside the source of each term; several terms of one source are numbered."""
+    """Build an observer beside the source of each term. Several terms of one source are numbered."""
     top = f"{terms[0].member.source}@"
     found: dict[str, TermObserver] = {}
     for i, term in enumerate(terms):
@@ -207,7 +209,7 @@ def observers(terms: tuple[Term, ...]) -> list[TermObserver]:
 
 
 def by_observer(below: list[TermObserver], moves: Moves) -> dict[str, Any]:
-    """Return the parameters of a mediator that concern its observers: their sources and volatility."""
+    """Return the parameters of a mediator that describe its observers: their sources and volatility."""
     sources = {observer.name: observer.term.member.source for observer in below}
     volatility = {name: moves[source] for name, source in sources.items() if source in moves}
     return {"sources": sources, "volatility": volatility}

@@ -1,18 +1,19 @@
-"""A broker that starts agents: one beside each publisher that a strategy describes.  [B30, B35–B39, B69]
+"""A broker that starts agents: one beside each publisher that a strategy describes. [B30, B35–B39, B69]
 
-An agent is an ordinary client with a local connection: messages of the broker to it are passed on here, and
-its messages enter the broker as from a connection. So the broker does not know about agents. An agent exists
-while a stored active subscription and an advertisement directly from a publisher match, in whatever order
-they came.
+An agent is an ordinary client with a local connection. This module passes the broker's messages on to agents,
+and their messages enter the broker as from a connection. So the broker does not know about agents. An agent
+exists while a stored active subscription and an advertisement directly from a publisher match, whatever the
+order of their arrival.
 
 Agents communicate by address. Each lays a way to itself: a subscription to its name that a slip carries to
 the publisher beside which the partner runs. So another agent can be reached if and only if its subscription
-is stored here, and the loss of a connection on the way is detected by its withdrawal. Where several brokers
-start the same agent, one of these instances takes part (`leading`). Clients cannot forge the maker of a
-bundle, so none can pose as an agent.
+is stored here. The withdrawal of that subscription shows the loss of a connection on the way. Where several
+brokers start the same agent, one of these instances takes part (see `instances`). Clients cannot forge the
+maker of a bundle, so none can pose as an agent.
 
 The broker of the subscriber knows all advertisements. When the advertisements that required an agent are
-gone, it reports the relationship as unknown, so the subscriber is informed even if all agents are gone.
+withdrawn, it reports the relationship as unknown. So the subscriber is informed even if all agents have
+ended.
 """
 
 from __future__ import annotations
@@ -51,10 +52,11 @@ from .talk import AgentReport
 
 @dataclass(frozen=True)
 class AgentHost:
-    """The machine: a broker with agents.
+    """The machine of a broker with agents.
 
-    It starts at most ``max_agents`` agents, ``max_per_subscriber`` for one subscriber. It runs only shipped
-    code whose digest is ``allowed`` or whose signature of the digest ``is_trusted`` accepts.
+    It starts at most ``max_agents`` agents, and at most ``max_per_subscriber`` for one subscriber. It runs
+    shipped code only if its digest is in ``allowed``, or if ``is_trusted`` accepts the signature of the
+    digest.
     """
 
     broker: CbpsBroker
@@ -64,20 +66,20 @@ class AgentHost:
     is_trusted: Callable[[str, str], bool] = lambda _digest, _signed: False
 
     def initial(self) -> HostingState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         state = HostingState(self.broker.initial())
         state.routing.changed = {}
         return state
 
     def handle(self, state: HostingState, given: Input) -> tuple[HostingState, list[Effect]]:
-        """Handle one input: update the state and return the effects."""
+        """Handle one input: change ``state`` in place, and return it with the effects in their order."""
         turn = _HostStep(self, state, given.now)
         turn.run(given)
         return state, turn.effects
 
 
 class _HostStep(CodeShipping, InstanceLeading):
-    """Handles one input of the broker and everything that agents add to it."""
+    """Handles one input of the broker and its effects on agents."""
 
     def __init__(self, hosting: AgentHost, state: HostingState, now: Instant) -> None:
         super().__init__(state, now)
@@ -85,7 +87,7 @@ class _HostStep(CodeShipping, InstanceLeading):
         self.hand_over_effects: list[Effect] = []
 
     def run(self, given: Input) -> None:
-        """Handle an input, and update agents until nothing changes any more."""
+        """Handle an input, then update agents until nothing changes any more."""
         match given:
             case Received(_, sender) if sender.startswith(MARK):
                 return  # only local agents may use such a name
@@ -106,7 +108,7 @@ class _HostStep(CodeShipping, InstanceLeading):
         self.effects[:0] = self.hand_over_effects
 
     def pass_to_broker(self, given: Input) -> None:
-        """Pass an input to the broker and its messages for agents to their clients."""
+        """Pass an input to the broker. Pass the broker's messages for agents to the agents' clients."""
         self.state.broker, effects = self.hosting.broker.handle(self.state.broker, given)
         for effect in effects:
             if isinstance(effect, Send) and effect.to.startswith(MARK):
@@ -118,8 +120,7 @@ class _HostStep(CodeShipping, InstanceLeading):
     # --- which agents there are ---
 
     def update_agents(self) -> None:
-        """Start and end agents after a change of stored bundles, and update the partners of those
-        concerned."""
+        """Start and end agents after a change of stored bundles. Update the partners of affected agents."""
         state, routing = self.state, self.state.routing
         keys, routing.changed = list(routing.changed or ()), {}
         if not state.is_active:
@@ -168,7 +169,7 @@ class _HostStep(CodeShipping, InstanceLeading):
             self.share(now)
 
     def hand_over(self, hosted: HostedAgent) -> None:
-        """Let another instance continue when the publisher goes.
+        """Let another instance continue when the publisher is withdrawn.
 
         These messages precede the withdrawal of the ways on which they are sent.
         """
@@ -180,7 +181,9 @@ class _HostStep(CodeShipping, InstanceLeading):
         self.inputs, self.effects = inputs, effects
 
     def _track_publishers(self, place: AgentPlace, strategy: AgentStrategy | None) -> None:
-        """Record whether a matching publisher exists anywhere; report a doubt if the last one is gone."""
+        """Record whether a matching publisher exists at any broker. Report a doubt if the last one is
+        withdrawn.
+        """
         state = self.state
         if strategy is None:
             state.refusals.pop(place, None)
@@ -192,7 +195,7 @@ class _HostStep(CodeShipping, InstanceLeading):
             self.report_missing(place, strategy)
 
     def start_agent(self, place: AgentPlace, strategy: AgentStrategy, *, doubt: bool = False) -> None:
-        """Build an agent and let it begin, with a doubt if there was another one before.  [B35]"""
+        """Build and start an agent; with ``doubt``, an earlier agent's state is unknown. [B35]"""
         state, key = self.state, place[0]
         try:
             if len(state.agents) >= self.hosting.max_agents:
@@ -231,7 +234,7 @@ class _HostStep(CodeShipping, InstanceLeading):
         return agent_name(at, node, self.now, self.state.started_count)
 
     def change_strategy(self, hosted: HostedAgent, strategy: AgentStrategy) -> None:
-        """Apply a changed strategy to an agent, which goes on unless it must be replaced."""
+        """Apply a changed strategy to an agent. The agent continues to run unless it must be replaced."""
         try:
             part, made = build_agent(strategy)
         except UsageError as error:
@@ -265,7 +268,7 @@ class _HostStep(CodeShipping, InstanceLeading):
         self.inputs.append(Left(self.now, hosted.peer, "the agent has ended"))
 
     def end_faulty(self, hosted: HostedAgent, why: str) -> None:
-        """End an agent that breaks a rule or cannot go on, and inform its subscriber."""
+        """End an agent that breaks a rule or cannot continue, and inform its subscriber."""
         self.end_agent(hosted)
         self.refuse(hosted.place, f"the agent '{hosted.parameters.name}' ended: {why}")
 
@@ -276,8 +279,8 @@ class _HostStep(CodeShipping, InstanceLeading):
             self.send(stored.source, BundleRefusal(place[0], why))
 
     def report_missing(self, place: AgentPlace, strategy: AgentStrategy) -> None:
-        """Report the relationship as unknown when the last publisher is gone, if the subscriber is connected
-        here.
+        """Report the relationship as unknown after the last publisher was withdrawn, if the subscriber is
+        connected here.
 
         The knowledge of the agent is lost, so later agents begin with a doubt.
         """

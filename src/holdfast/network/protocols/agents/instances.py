@@ -1,15 +1,16 @@
 """Several instances of one agent: the choice of the leader and the transfer of readings to it.
 
-Every broker with an advertisement of a source starts an agent beside it. So an agent has several instances
-where several gateways advertise a source, where a source moves between gateways, or where a gateway
-advertises it and sends nothing. One instance leads: only the leader has ways laid to it and talks to
-partners. The others send it the readings that they receive; it drops those that are older than the latest.
+Every broker with an advertisement of a source starts an agent beside it. So an agent has several instances in
+three cases: several gateways advertise a source, a source moves between gateways, or a gateway advertises a
+source without sending its readings. One instance leads: only the leader has ways laid to it and communicates
+with partners. The others send it the readings that they receive. The leader drops readings that are older
+than the latest.
 
-An instance claims the lead with its first reading while no instance has a claim, so one without readings
-replaces no other. Claims only grow and the greatest leads (of equal ones, that of the greater name), so
-instances that can reach each other agree. A leader that ends, or learns of a greater claim, names its
-successor to its partners and hands over its knowledge of the relationship. If a leader is lost without that,
-the next one begins with a doubt, and reports the relationship as unknown.
+An instance claims the lead with its first reading while no instance has a claim. So an instance without
+readings replaces no other. Claims only grow, and the greatest leads (of equal claims, that of the greater
+name). Therefore instances that can reach each other agree. A leader that ends, or learns of a greater claim,
+names its successor to its partners and hands over its knowledge of the relationship. If a leader is lost
+without a successor, the next one begins with a doubt, and reports the relationship as unknown.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from .talk import (
 )
 
 READINGS_TO_MOVE = 8
-"""After this many readings in a row from one other instance, that instance takes the lead."""
+"""The number of readings in a row from one other instance after which that instance takes the lead."""
 
 
 class InstanceLeading(AgentMessaging):
@@ -43,7 +44,7 @@ class InstanceLeading(AgentMessaging):
     # --- the lead ---
 
     def share(self, hosted: HostedAgent) -> None:
-        """Make this instance known to the instances at other brokers with publishers of the source."""
+        """Announce this instance to the instances at other brokers with publishers of the source."""
         if not hosted.is_shared:
             hosted.is_shared = True
             self._lay_way(hosted, INSTANCE, (RoutingSlip("subscription", hosted.strategy.slip),))
@@ -77,10 +78,11 @@ class InstanceLeading(AgentMessaging):
         self.request(hosted, Submit(Bundle(BundleKey("", 0), slips=slips, subscriptions=(mine,)), field))
 
     def resign(self, hosted: HostedAgent, successor: str) -> None:
-        """Hand over to another instance, which partners and siblings expect from then on.
+        """Hand over to another instance, and announce it to partners and siblings.
 
-        An instance without a claim has nothing to hand over. The others find the next leader by themselves;
-        they must not assume a claim, or they would treat the end of this instance as a loss.
+        An instance without a claim has nothing to hand over, and the others choose the next leader by
+        themselves. They must not assume a claim, because they would then treat the end of this instance as a
+        loss.
         """
         for at in hosted.ways_to_partners:
             self.send_to_partner(hosted, at, SuccessorNotice(successor))
@@ -95,7 +97,7 @@ class InstanceLeading(AgentMessaging):
         self._stop_leading(hosted)
 
     def _stop_leading(self, hosted: HostedAgent) -> None:
-        """Take no part in the strategy any more."""
+        """Stop taking part in the strategy."""
         hosted.is_leading = False
         hosted.forget_partners()
         self.request(hosted, WithdrawSubmission(ADDRESS))
@@ -115,12 +117,12 @@ class InstanceLeading(AgentMessaging):
             self.take_lead(hosted, doubt=self.is_doubtful(hosted))
 
     def is_doubtful(self, hosted: HostedAgent) -> bool:
-        """Whether there were agents before whose reports are unknown."""
+        """Whether earlier agents existed whose reports are unknown."""
         key, i, _ = hosted.place
         return hosted.in_doubt or self.state.routing.in_force[key].bundle.active[i].again
 
     def _claim(self, hosted: HostedAgent) -> None:
-        """Raise the claim of this instance above all others."""
+        """Raise the claim of this instance above all other claims, and inform its siblings."""
         hosted.claims[hosted.name] = 1 + max(hosted.claims.values(), default=0)
         for sibling in sorted(hosted.siblings):
             self._send_to_sibling(hosted, sibling, LeadClaim(hosted.claim))
@@ -128,7 +130,7 @@ class InstanceLeading(AgentMessaging):
     # --- instances come and go ---
 
     def update_siblings(self, hosted: HostedAgent) -> None:
-        """Handle instances that have come or gone."""
+        """Handle instances that have become reachable or unreachable."""
         reachable = {way.origin for way in self.state.instances.get(hosted.address, ())} - {hosted.name}
         leader_before, lost_siblings = hosted.leader, hosted.siblings - reachable
         for name in sorted(reachable - hosted.siblings):
@@ -147,9 +149,9 @@ class InstanceLeading(AgentMessaging):
         self._follow(hosted, leader_before)
 
     def _replace_leader(self, hosted: HostedAgent, claim: int) -> None:
-        """Handle the loss of a leader with a claim: the next leader claims more and begins with a doubt.
+        """Handle the loss of a leader with a claim. The next leader claims more and begins with a doubt.
 
-        It begins without a reading, because the lost leader may have had a later one.
+        It begins without a reading, because the lost leader may have received a later one.
         """
         if hosted.leader != hosted.name:
             hosted.claims[hosted.leader] = max(hosted.claims[hosted.leader], claim + 1)
@@ -163,7 +165,7 @@ class InstanceLeading(AgentMessaging):
     def _restart_after_loss(self, hosted: HostedAgent) -> None:
         """Restart with a doubt after the loss of the instance that sent the latest readings.
 
-        Later readings may arrive there, so the position of the source is unknown.
+        Later readings may arrive at that instance, so the position of the source is unknown.
         """
         _, hosted.built = build_agent(hosted.strategy)
         if hosted.built.agent.reports:
@@ -172,7 +174,7 @@ class InstanceLeading(AgentMessaging):
         self.take_lead(hosted, doubt=True, succeeds_lost=True)
 
     def _follow(self, hosted: HostedAgent, before: str) -> None:
-        """Send the latest reading to the leader if it has changed."""
+        """Send the latest reading to the leader if the leader has changed from ``before``."""
         self.update_lead(hosted)
         if not hosted.is_leading and hosted.leader != before and hosted.latest is not None:
             self._relay(hosted, hosted.latest)
@@ -195,18 +197,20 @@ class InstanceLeading(AgentMessaging):
             self._relay(hosted, reading)
 
     def on_engaged(self, hosted: HostedAgent) -> None:
-        """Claim the lead for a mediator when other agents begin to talk to it: it has unique knowledge from
-        then on."""
+        """Claim the lead for a mediator when other agents begin to communicate with it.
+
+        From then on, this instance has unique knowledge.
+        """
         if isinstance(hosted.built.agent, MediatorAgent) and not hosted.claims[hosted.leader]:
             self._claim(hosted)
 
     def _relay(self, hosted: HostedAgent, reading: AgentReading) -> None:
-        """Send a reading to the leader."""
+        """Send a reading to the leader, unless the agent is a mediator."""
         if not isinstance(hosted.built.agent, MediatorAgent):
             self._send_to_sibling(hosted, hosted.leader, RelayedReading(reading))
 
     def _on_relayed(self, hosted: HostedAgent, sender: str, reading: AgentReading) -> None:
-        """Handle a reading from another instance."""
+        """Handle a reading that another instance of the agent has sent."""
         if hosted.is_late(reading):
             return
         hosted.latest = reading
@@ -226,7 +230,7 @@ class InstanceLeading(AgentMessaging):
     # --- messages between instances ---
 
     def on_sibling_message(self, hosted: HostedAgent, sender: str, word: SiblingMessage) -> None:
-        """Handle a message of another instance."""
+        """Handle a message of another instance of the same agent."""
         before = hosted.leader
         match word:
             case RelayedReading(reading):
@@ -267,5 +271,5 @@ class InstanceLeading(AgentMessaging):
             self.call_agent(hosted, agent.on_reading, hosted.latest)
 
     def _send_to_sibling(self, hosted: HostedAgent, sibling: str, word: SiblingMessage) -> None:
-        """Send a message to another instance."""
+        """Send a message to another instance of the same agent."""
         self.request(hosted, self.message_to(INSTANCE, sibling, word))

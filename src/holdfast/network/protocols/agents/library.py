@@ -1,8 +1,9 @@
-"""The strategies by name: what an active subscription requests, and the agents built from it.  [B31, B34]
+"""The strategies by name: the requests of active subscriptions, and the agents built from them. [B31, B34]
 
 A subscriber's bundle has a strategy for each agent: a slip that describes the publisher beside which it runs,
 a name, and parameters. The address of an agent consists of the bundle's name, which no client can forge, and
-its own name. So only agents of one bundle communicate.
+the agent's own name. So only agents of one bundle communicate. To add a strategy, write a function that
+builds its agents and add it to `STRATEGIES`.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ Message = (
     | KnowledgeLost
 )
 ADDRESS, INSTANCE, RELATIONSHIP = "holdfast.agent", "holdfast.instance", "holdfast.relationship"
-"""Fields that route messages between agents, between instances of one agent, and reports.
+"""The fields that route messages between agents, between instances of one agent, and reports.
 
-Messages between agents go to one instance, by the origin of its bundles.
+A message between agents goes to a single instance, by the origin of the instance's bundles.
 """
 
 
@@ -62,30 +63,32 @@ class AgentParameters(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     relation: Relation
     partners: tuple[tuple[str, Filter], ...]
-    """Other agents by name, and filters for the publishers beside which they run."""
+    """The other agents by name, each with a filter for the publisher beside which it runs."""
     settings: Settings = ()
 
     @property
     def tie(self) -> Tie:
-        """The only tie of its relation."""
+        """The single tie of its relation."""
         (tie,) = self.relation.ties or ()
         return tie
 
     @property
     def scopes(self) -> tuple[str | None, ...]:
-        """The scopes of its reports."""
+        """The scopes that the agent's reports may name."""
         return scopes_of(self.relation)
 
 
 def scopes_of(relation: Relation) -> tuple[str | None, ...]:
-    """Return the scopes of a relationship's reports; for the best of several, the alternatives."""
+    """Return the scopes of a relationship's reports. For the best of several sums, these are the
+    alternatives.
+    """
     if relation.kind == "best":
         return relation.names
     return tuple(tie.scope for tie in relation.ties or ())
 
 
 class BuiltAgent(NamedTuple):
-    """An agent, the source beside which it runs, and the names of the agents that it talks to."""
+    """An agent, the source beside which it runs, and the names of the agents with which it communicates."""
 
     agent: Agent
     member: Participant
@@ -108,7 +111,7 @@ def _volatility(relation: Relation, tie: Tie, settings: Settings) -> dict[str, f
 def _pair_agents(
     relation: Relation, tie: Tie, settings: Settings = (), *, is_line: bool = False
 ) -> list[BuiltAgent]:
-    """Build the two agents of a pair."""
+    """Build the two agents of a pair, with their shares of the room by volatility."""
     first, second = tie.pair
     moves = _volatility(relation, tie, settings)
     enlarged = max((one.value for one in settings if one.word == "enlarged"), default=1.0)
@@ -124,7 +127,7 @@ def _group_agents(relation: Relation, tie: Tie, _settings: Settings = ()) -> lis
 
 
 def _quorum_agents(relation: Relation, tie: Tie, _settings: Settings = ()) -> list[BuiltAgent]:
-    """Build the agents of a quorum."""
+    """Build the agents of a quorum: one for each member, and the chair."""
     participants, chair = quorum_agents(relation, tuple(member.source for member in tie.members))
     homes = {member.source: member for member in tie.members}
     made = [BuiltAgent(one, homes[one.name], (*one.others, chair.name)) for one in participants]
@@ -148,7 +151,7 @@ def _with_mediator(below: Sequence[Agent], top: Agent, members: Sequence[Partici
 
 
 def _shipped_agents(relation: Relation, tie: Tie, _settings: Settings = ()) -> list[BuiltAgent]:
-    """Build the agents of shipped code."""
+    """Build the agents of shipped code, one for each member."""
     names = tuple(member.source for member in tie.members)
     others = {name: tuple(other for other in names if other != name) for name in names}
     agents = [ShippedAgent(name, others[name], relation, name == names[0]) for name in names]
@@ -166,7 +169,7 @@ STRATEGIES: Mapping[str, Callable[[Relation, Tie, Settings], list[BuiltAgent]]] 
 
 
 def name_of(relationship: str, tie: Tie, agent: str) -> str:
-    """Return the name of an agent in its bundle."""
+    """Return the name of an agent, unique in its bundle."""
     return f"{relationship}/{tie.scope or ''}/{agent}"
 
 
@@ -184,10 +187,10 @@ def publisher_filter(member: Participant) -> Filter:
 def active_bundle(
     relationship: str, relation: Relation, using: str, settings: Settings = (), *, code: str = ""
 ) -> Bundle:
-    """Build the bundle that a subscriber submits: strategies, and the subscription to their reports.  [B32]
+    """Build the bundle that a subscriber submits: strategies, and the subscription to their reports. [B32]
 
-    Everyone who knows the name of a relationship can receive and forge its reports, so a careful subscriber
-    chooses a name that cannot be guessed. ``code`` is the text of a shipped strategy (`STARLARK`).
+    A client that knows the name of a relationship can receive and forge its reports. A careful subscriber
+    therefore chooses a name that cannot be guessed. ``code`` is the text of a shipped strategy (`STARLARK`).
     """
     if using not in STRATEGIES or relation.ties is None:
         raise UsageError("agents watch relationships of named publishers, by a strategy that is known")
@@ -201,7 +204,7 @@ def active_bundle(
 
 
 def disable_agents(bundle: Bundle) -> Bundle:
-    """Return the bundle with its agents disabled; its subscription stays.  [B69]"""
+    """Return the bundle with its agents disabled. Its subscription to reports remains. [B69]"""
     active = tuple(msgspec.structs.replace(subscription, disabled=True) for subscription in bundle.active)
     return msgspec.structs.replace(bundle, active=active)
 

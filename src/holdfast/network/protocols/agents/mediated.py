@@ -1,4 +1,4 @@
-"""Base classes of agents with a mediator: what all strategies with a mediator have in common."""
+"""Base classes of agents with a mediator, with the behaviour that all such strategies share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MediatedAgent(Agent):
     is_waiting: bool
 
     def _send_value(self, round: int) -> AgentOutputs:
-        """Return the message with its current value, if it has one."""
+        """Return the message with the agent's current value; empty if it has no value."""
         raise NotImplementedError
 
     def on_lost(self, _other: str) -> AgentOutputs:
@@ -32,7 +32,8 @@ class MediatedAgent(Agent):
 
 @dataclass
 class MediatorAgent(ReportingAgent):
-    """A mediator: stores the last value of each agent below; ``awaited`` are those that have yet to answer.
+    """A mediator, which stores the last value of each member. ``awaited`` are the members whose answer is
+    missing.
 
     ``round`` is the number of its last question, a message of type ``question``. With ``printed`` it follows
     the rules as printed in the thesis.
@@ -55,7 +56,7 @@ class MediatorAgent(ReportingAgent):
         return len(self.last_values) >= len(self.members)
 
     def _ask_all(self, known: str | None = None) -> AgentOutputs:
-        """Ask all members for their values, except one that is known."""
+        """Ask all members for their values, except the member ``known``."""
         self.awaited = {name for name in self.members if name != known}
         self.round += 1
         asked = [name for name in self.members if name in self.awaited]

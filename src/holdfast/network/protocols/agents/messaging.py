@@ -1,4 +1,4 @@
-"""Communication of agents: which partners an agent can reach, its inputs, and the handling of its outputs."""
+"""Communication of agents: the choice of reachable partners, the inputs of agents, and their outputs."""
 
 from __future__ import annotations
 
@@ -30,11 +30,14 @@ from .talk import (
 )
 
 MOST_PENDING = 100
-"""The number of messages that an agent stores until it can answer them."""
+"""The greatest number of messages that an agent stores until it can answer them."""
 
 
 class AgentMessaging:
-    """Handles messages of agents for one input: ``inputs`` are for the broker, ``effects`` for the host."""
+    """Handles the messages of agents while one input is processed.
+
+    ``inputs`` collects inputs for the broker, and ``effects`` the effects for the host.
+    """
 
     def __init__(self, state: HostingState, now: Instant) -> None:
         self.state, self.now = state, now
@@ -42,7 +45,7 @@ class AgentMessaging:
         self.effects: list[Effect] = []
 
     def end_faulty(self, hosted: HostedAgent, why: str) -> None:
-        """End an agent that breaks a rule or cannot go on."""
+        """End an agent that breaks a rule or cannot continue. The host implements this."""
         raise NotImplementedError
 
     def send(self, to: Peer, message: Any) -> None:
@@ -54,8 +57,8 @@ class AgentMessaging:
     def record_ways(self, key: BundleKey, stored: StoredBundle | None) -> tuple[list[str], list[str]]:
         """Record or remove the ways that a bundle lays to its agent.
 
-        Returns the addresses of the agents concerned: those whose partners have a way, and those whose other
-        instances have one.
+        Return two lists of addresses: the agents whose partners got or lost a way, and the agents whose other
+        instances did.
         """
         tables = {ADDRESS: self.state.ways, INSTANCE: self.state.instances}
         maker, address = key.origin, agent_of(key)
@@ -78,7 +81,7 @@ class AgentMessaging:
         return ways, instances
 
     def _forget(self, address: str | None, maker: str) -> None:
-        """Discard stored messages of an instance that no longer takes part."""
+        """Discard stored messages of an instance that no longer takes part in a strategy."""
         for place in self.state.agents_by_partner.get(address or "", ()):
             hosted = self.state.agents[place]
             hosted.pending = [message for message in hosted.pending if message.bundle.origin != maker]
@@ -86,8 +89,8 @@ class AgentMessaging:
     def choose_partners(self, hosted: HostedAgent) -> None:
         """Choose the partner instances of an agent.
 
-        A partner instance stays as long as it takes part. After that the named successor is used, else
-        another instance, which counts as a loss.
+        A partner instance stays while it takes part. After that, the named successor is used. Otherwise
+        another instance is used, which counts as a loss.
         """
         if not hosted.is_leading:
             return
@@ -97,7 +100,7 @@ class AgentMessaging:
                 self._rebind(hosted, at, name, ways)
 
     def _rebind(self, hosted: HostedAgent, at: str, name: str, ways: Collection[BundleKey]) -> None:
-        """Connect an agent to another instance of a partner than before, if there was one."""
+        """Connect an agent to another instance of a partner, in place of the former one if there was one."""
         agent, has_sent = hosted.built.agent, at in hosted.active_partners
         was_connected = hosted.ways_to_partners.pop(at, None) is not None
         successor, known = hosted.successors.get(at), hosted.ways_before.setdefault(at, frozenset(ways))
@@ -168,7 +171,7 @@ class AgentMessaging:
             self._on_partner_message(hosted, at, message)
 
     def _on_partner_message(self, hosted: HostedAgent, at: str, message: Message) -> None:
-        """Handle a message of a partner."""
+        """Handle a message of a partner: a notice about its instances, or a message for the agent."""
         agent, name = hosted.built.agent, hosted.partners[at]
         if isinstance(message, SuccessorNotice):
             hosted.successors[at] = message.name
@@ -193,15 +196,15 @@ class AgentMessaging:
             self.request(hosted, publish(report_content(hosted.parameters, doubt)))
 
     def on_engaged(self, hosted: HostedAgent) -> None:
-        """Handle the first message of another agent to this instance."""
+        """Handle the first message of another agent to this instance. The host implements this."""
         raise NotImplementedError
 
     def on_sibling_message(self, hosted: HostedAgent, sender: str, word: SiblingMessage) -> None:
-        """Handle a message of another instance of the same agent."""
+        """Handle a message of another instance of the same agent. The host implements this."""
         raise NotImplementedError
 
     def message_to(self, field: str, to: str, message: msgspec.Struct) -> Submit:
-        """Return the request that sends a message to one instance."""
+        """Return the request that sends a message to one instance of an agent."""
         payloads = (msgspec.msgpack.encode(message).hex(),)
         notifications = (PublishedNotification({field: to}),)
         return Submit(Bundle(BundleKey("", 0), notifications=notifications, payloads=payloads))
@@ -209,7 +212,7 @@ class AgentMessaging:
     def call_agent(
         self, hosted: HostedAgent, call: Callable[..., AgentOutputs], *about: Any, reports: bool = True
     ) -> None:
-        """Call a method of an agent and handle the result; an error ends only this agent."""
+        """Call a method of an agent and carry out its outputs. An error ends only this agent."""
         if hosted.place not in self.state.agents:
             return
         try:
@@ -220,7 +223,7 @@ class AgentMessaging:
         self.carry_out(hosted, [want for want in wants if reports or not isinstance(want, AgentReport)])
 
     def carry_out(self, hosted: HostedAgent, wants: AgentOutputs) -> None:
-        """Carry out the outputs of an agent."""
+        """Carry out the outputs of an agent: send messages and reports, and call shipped code."""
         for want in wants:
             if hosted.place not in self.state.agents or not hosted.is_leading:
                 return
@@ -236,6 +239,6 @@ class AgentMessaging:
                     self.send_to_partner(hosted, hosted.addresses[want.to], want.message)
 
     def send_to_partner(self, hosted: HostedAgent, at: str, message: msgspec.Struct) -> None:
-        """Send a message to another agent if it can be reached."""
+        """Send a message to another agent if that agent can be reached."""
         if (way := hosted.ways_to_partners.get(at)) is not None:
             self.request(hosted, self.message_to(ADDRESS, way.origin, message))

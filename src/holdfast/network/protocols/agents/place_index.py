@@ -1,6 +1,6 @@
-"""An index of strategies and matching advertisements, which decides where agents run.  [B30]
+"""An index of strategies and matching advertisements, which decides where agents run. [B30]
 
-It is updated with each stored bundle, so that a change costs only as much as it affects.
+It is updated with each stored bundle, so that a change costs only as much as its effects.
 """
 
 from __future__ import annotations
@@ -14,42 +14,45 @@ from ..cbps.message import AgentStrategy, Bundle, BundleKey
 from ..cbps.routing import RoutingTable, StoredBundle
 
 MARK = "agent "
-"""The prefix of the connection names of agents; no other connection name begins with it."""
+"""The prefix of the connection names of agents. No other connection name begins with it."""
 
 FINDS_PROMISES = MATCHES["subscription slip", "advertisement"]
 FINDS_STRATEGIES = MATCHES["advertisement", "subscription slip"]
 
 AgentPlace = tuple[BundleKey, int, int]
-"""The strategy of an agent: the bundle, the index of the active subscription, the index of the strategy."""
+"""The strategy of an agent, as bundle, index of the active subscription, and index of the strategy."""
 
 AdvertisementRef = tuple[BundleKey, int]
-"""An advertisement: the bundle, and the index in it."""
+"""An advertisement, as bundle and index in the bundle."""
 
 
 @dataclass(slots=True)
 class PlaceIndex:
-    """The index.
+    """The index of strategies and advertisements.
 
-    ``advertisements_of`` maps each strategy to the advertisements that match it, and to whether a publisher
-    that is connected here made them.
+    ``advertisements_of`` maps each strategy to its matching advertisements. The value of an advertisement is
+    true if a publisher that is connected to this broker made it.
     """
 
     strategies: ItemTable = field(default_factory=lambda: ItemTable("subscription slip"))
     promises: ItemTable = field(default_factory=lambda: ItemTable("advertisement"))
     advertisements_of: dict[AgentPlace, dict[AdvertisementRef, bool]] = field(default_factory=dict)
     strategies_of: dict[AdvertisementRef, dict[AgentPlace, None]] = field(default_factory=dict)
-    """By advertisement: the strategies that match it."""
+    """The strategies that match each advertisement."""
     entries: dict[BundleKey, tuple[list[AgentPlace], list[AdvertisementRef]]] = field(default_factory=dict)
-    """By bundle: its strategies and advertisements in the index."""
+    """The strategies and advertisements of each bundle in the index."""
 
     def update(self, key: BundleKey, stored: StoredBundle | None) -> dict[AgentPlace, None]:
-        """Update the index after a bundle came, changed or went; return the strategies concerned."""
+        """Update the index after a bundle was stored, changed or withdrawn; return the affected
+        strategies.
+        """
         places = self._remove(key)
         if stored is not None and not stored.source.startswith(MARK):
             places |= self._add(key, stored.bundle)
         return places
 
     def _remove(self, key: BundleKey) -> dict[AgentPlace, None]:
+        """Remove a bundle from the index; return the affected strategies."""
         changed_places: dict[AgentPlace, None] = {}
         places, promises = self.entries.pop(key, ((), ()))
         for place in places:
@@ -65,6 +68,7 @@ class PlaceIndex:
         return changed_places
 
     def _add(self, key: BundleKey, bundle: Bundle) -> dict[AgentPlace, None]:
+        """Add a bundle to the index; return the affected strategies."""
         changed_places: dict[AgentPlace, None] = {}
         is_near = bundle.context is not None and bundle.context.hop_count == 1
         bundle_entries: tuple[list[AgentPlace], list[AdvertisementRef]] = [], []
@@ -93,20 +97,20 @@ class PlaceIndex:
         return changed_places
 
     def is_near(self, place: AgentPlace) -> bool:
-        """Whether a publisher that is connected here requires the agent."""
+        """Whether a publisher that is connected to this broker requires the agent."""
         return any(self.advertisements_of.get(place, {}).values())
 
     def is_shared(self, place: AgentPlace) -> bool:
-        """Whether publishers at other brokers require the agent too."""
+        """Whether publishers at other brokers also require the agent."""
         return not all(self.advertisements_of.get(place, {}).values())
 
     def is_somewhere(self, place: AgentPlace) -> bool:
-        """Whether any publisher requires the agent."""
+        """Whether a publisher at any broker requires the agent."""
         return bool(self.advertisements_of.get(place))
 
 
 def strategy_of(routing: RoutingTable, place: AgentPlace) -> AgentStrategy | None:
-    """Return the strategy of a place; ``None`` if it is gone or disabled."""
+    """Return the strategy of a place; ``None`` if it is withdrawn or disabled."""
     key, i, j = place
     stored = routing.in_force.get(key)
     if stored is None or i >= len(stored.bundle.active) or stored.bundle.active[i].disabled:

@@ -1,10 +1,11 @@
-"""A quorum of a group within a circle: pairs watch their distance, members count, and a chair reports.  [B59]
+"""A quorum of a group within a circle: pairs monitor their distance, members count, and a chair reports.
+[B59]
 
-Two participants store each other's last position. Each may move half the distance from the nearest bound and
-reports its position when it has. So both know on which side of every bound their distance is. Each
-participant counts its neighbours and tells the chair when the count passes the quorum. The chair then asks
-all for their *current* positions and reports only what these confirm: after one move it may learn of one pair
-before another, and would otherwise report a group that was never apart.
+Two participants store each other's last position. Each may move half the distance from the nearest bound, and
+then reports its position. So both know on which side of every bound their distance is. Each participant
+counts its neighbours and informs the chair when the count passes the quorum. The chair then asks all
+participants for their *current* positions, and reports only changes that these confirm. Otherwise, after one
+move, the chair might learn of one pair before another and report a group that was never apart.
 """
 
 from __future__ import annotations
@@ -21,25 +22,28 @@ from .mediated import MediatorAgent
 from .talk import Agent, AgentOutputs, AgentReading, AgentReport, SendToAgent, latest, next_tests
 
 Sides = tuple[bool, ...]
-"""For each bound, whether a value is below it; lower bounds are excluded, upper bounds included."""
+"""For each bound, whether a value is below it. Lower bounds are excluded, upper bounds included."""
 
 
 class PairPosition(msgspec.Struct, frozen=True, tag="Spot"):
-    """A participant's position; with ``asks`` it requests the position of the receiver."""
+    """A participant's position. With ``asks`` it requests the position of the receiver."""
 
     reading: AgentReading
     asks: bool
 
 
 class QuorumSides(msgspec.Struct, frozen=True, tag="Tally"):
-    """On which side of each bound the sender's circle with a quorum is; ``None`` while a position is
-    missing."""
+    """The position of the sender's circle with a quorum, as the side of each bound; ``None`` while a position
+    is missing.
+    """
 
     sides: Sides | None
 
 
 class CloseWatch(msgspec.Struct, frozen=True, tag="Watch"):
-    """Asks participants to report every reading, or to stop, because the measurement is too uncertain."""
+    """Asks participants to start or stop reporting every reading, because the measurement is too
+    uncertain.
+    """
 
     closely: bool
 
@@ -51,7 +55,7 @@ def bounds(relation: Relation) -> tuple[float, ...]:
 
 
 def sides_of(value: float, relation: Relation) -> Sides:
-    """Return on which side of each bound a value is."""
+    """Return the side of each bound on which a value lies."""
     low, high, least, most = bounds(relation)
     return value < low, value <= high, value < least, value <= most
 
@@ -64,14 +68,16 @@ def room_to_bounds(value: float, relation: Relation) -> float:
 
 @dataclass
 class PairDistance:
-    """The knowledge of one participant about another: its own last sent position and the other's."""
+    """The knowledge of a participant about another one: its own last sent position and the other's
+    position.
+    """
 
     own_sent: AgentReading | None = None
     other_sent: AgentReading | None = None
 
     @property
     def distance(self) -> float | None:
-        """The distance of the last exchanged positions, or ``None``."""
+        """The distance of the last exchanged positions; ``None`` while one is missing."""
         if self.own_sent is None or self.other_sent is None:
             return None
         return apart(self.own_sent.at, self.other_sent.at)
@@ -79,7 +85,7 @@ class PairDistance:
 
 @dataclass
 class QuorumMember(Agent):
-    """The agent of one member; it counts neighbours if the circle may be around it."""
+    """The agent of one member. It counts neighbours if the circle may be around it."""
 
     name: str
     chair: str
@@ -92,7 +98,7 @@ class QuorumMember(Agent):
     sent_sides: Sides | None = None
     reports_all: bool = False
     is_apart: bool = False
-    """Whether the chair cannot be reached."""
+    """Whether the chair cannot be reached at present."""
     accepts: ClassVar[tuple[type, ...]] = (PairPosition, PositionRequest, CloseWatch)
 
     def __post_init__(self) -> None:
@@ -120,18 +126,20 @@ class QuorumMember(Agent):
         return (self._leave_message(sender, pair) if is_new else []) + self._sides_message()
 
     def _position_message(self, round: int = 0) -> AgentOutputs:
-        """Return the message with this position to the chair."""
+        """Return the message with this member's position to the chair."""
         if self.current is None or self.is_apart:
             return []
         self.last_answered = self.current
         return [SendToAgent(self.chair, GroupPosition(self.current, round))]
 
     def _leave_messages(self) -> AgentOutputs:
-        """Return the messages to all participants with whom this one has left a common room."""
+        """Return the messages to all participants whose common room this member has left."""
         return [message for item in self.pairs.items() for message in self._leave_message(*item)]
 
     def _leave_message(self, other: str, pair: PairDistance) -> AgentOutputs:
-        """Return a message to a participant if this one has left their common room; leaving is ``>=``."""
+        """Return a message to a participant if this member has left their common room. Equality (``>=``)
+        counts as leaving.
+        """
         if pair.own_sent is None or self.current is None:
             return self._send_position(other, pair)
         if pair.other_sent is None:
@@ -148,7 +156,7 @@ class QuorumMember(Agent):
         return [SendToAgent(other, PairPosition(self.current, pair.other_sent is None))]
 
     def _sides_message(self, *, again: bool = False) -> AgentOutputs:
-        """Return the message about this one's circle to the chair, if it has changed."""
+        """Return the message about this member's circle to the chair, if the circle has changed."""
         if not self.counts or self.is_apart:
             return []
         sides = self._sides()
@@ -158,8 +166,7 @@ class QuorumMember(Agent):
         return [SendToAgent(self.chair, QuorumSides(sides))]
 
     def _sides(self) -> Sides | None:
-        """Return the sides of the radius of the circle around this one, or ``None`` if a position is
-        missing."""
+        """Return the sides of the radius of this member's circle; ``None`` if a position is missing."""
         distances = [distance for pair in self.pairs.values() if (distance := pair.distance) is not None]
         if len(distances) < len(self.pairs):
             return None
@@ -191,12 +198,14 @@ class QuorumMember(Agent):
 
 @dataclass
 class QuorumChair(MediatorAgent):
-    """The agent that reports; ``members`` are all participants, ``counters`` those whose circles count."""
+    """The agent that reports. ``members`` are all participants, ``counters`` the participants whose circles
+    count.
+    """
 
     counters: tuple[str, ...] = ()
     sides_by_member: dict[str, Sides] = field(default_factory=dict)
     has_missed: bool = False
-    """Whether a count arrived while positions were requested."""
+    """Whether a count arrived while the chair waited for positions."""
     is_close_watch: bool = False
     accepts: ClassVar[tuple[type, ...]] = (GroupPosition, QuorumSides)
     question = PositionRequest
@@ -217,7 +226,7 @@ class QuorumChair(MediatorAgent):
         return [] if self.awaited else self._evaluate()
 
     def _check_counts(self) -> AgentOutputs:
-        """Ask all for their positions if the counts allow a change."""
+        """Ask all members for their positions if the counts allow a change of the condition."""
         if self.awaited:
             self.has_missed = True
             return []
@@ -246,8 +255,9 @@ class QuorumChair(MediatorAgent):
         return [*uncertain, *(self._check_counts() if self.has_missed else ())]
 
     def _set_close_watch(self, closely: bool) -> AgentOutputs:
-        """Switch close watching on or off: needed while accuracy leaves it open whether the condition
-        changed."""
+        """Switch close watching on or off. It is needed while the accuracy leaves open whether the condition
+        changed.
+        """
         if closely == self.is_close_watch:
             return []
         self.is_close_watch = closely

@@ -1,15 +1,15 @@
-"""The distance of two publishers, monitored with range rings or parallel lines.  [B53–B57, B67]
+"""The distance of two publishers, monitored with range rings or parallel lines. [B53–B57, B67]
 
-Each of the two agents has a ring around its publisher's last exchanged position. As long as both stay inside,
-the distance cannot have passed a bound. An agent that leaves its ring sends its position, the partner's
-position that it used, and the partner's new ring. The partner decides with its *current* reading; only then
-is anything reported. If it is still inside the new ring, it stays silent; otherwise it answers with its own
-position in the same way. When both leave at once, they detect it by the numbers of their messages and use the
-two new positions.
+Each of the two agents has a ring around its publisher's last exchanged position. While both publishers stay
+inside, the distance cannot pass a bound. An agent whose publisher leaves its ring sends its position, the
+partner's position that it used, and the partner's new ring. The partner decides with its *current* reading,
+and only then reports. If its publisher is still inside the new ring, it sends nothing. Otherwise it answers
+with its own position in the same way. When both leave at once, they detect it by the numbers of their
+messages and use the two new positions.
 
-As printed in the thesis (``printed``), the agent that leaves decides by the partner's last report, and of two
-rings that cross on the way the smaller one counts. Both variants miss meetings and report some that never
-happened.
+As printed in the thesis (``printed``), the agent that leaves decides by the partner's last report. Of two
+rings that cross on the way, the smaller one counts. Both variants miss meetings and report meetings that
+never happened.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from .talk import AgentOutputs, AgentReading, AgentReport, ReportingAgent, SendT
 class RingMove(msgspec.Struct, frozen=True, tag="Moved"):
     """The sender's position, the partner's position that it used, and the radius of the partner's new ring.
 
-    ``turns`` counts starts and ends, ``bit`` is the current state; ``count`` and ``seen`` number the messages
-    of the two agents.
+    ``turns`` counts starts and ends, and ``bit`` is the current state. ``count`` and ``seen`` number the
+    messages of the two agents.
     """
 
     count: int
@@ -44,7 +44,7 @@ class RingMove(msgspec.Struct, frozen=True, tag="Moved"):
 class RingAgent(ReportingAgent):
     """The agent of one member of a pair.
 
-    ``share`` is its part of the room between them, in proportion to volatility. If ``is_first``, its
+    ``share`` is its part of the room between the members, in proportion to volatility. If ``is_first``, its
     publisher is listed first and this agent reports.
     """
 
@@ -56,7 +56,7 @@ class RingAgent(ReportingAgent):
     is_line: bool = False
     printed: bool = False
     enlarged: float = 1.0
-    """The factor by which a ring is larger, with its leading edge unchanged and its centre moved back."""
+    """The factor by which a ring is enlarged. Its leading edge stays, and its centre moves back."""
 
     current: AgentReading | None = None
     own_sent: AgentReading | None = None
@@ -102,7 +102,9 @@ class RingAgent(ReportingAgent):
         return wants + (self._send_position() if self.current != self.own_sent and self._is_outside() else [])
 
     def on_lost(self, _other: str) -> AgentOutputs:
-        """Report the relationship as unknown: the subscriber may be reachable from only one of the two."""
+        """Report the relationship as unknown. Both agents report, because the subscriber may be able to reach
+        only one.
+        """
         bit_before = self.bit
         self.bit, self.other_sent, self.own_sent, self.radius = None, None, None, math.inf
         self.sent_count = self.received_count = 0
@@ -115,8 +117,10 @@ class RingAgent(ReportingAgent):
         return self._send_position() if self.current is not None else []
 
     def on_partner_changed(self, _other: str) -> AgentOutputs:
-        """Restart the conversation; ``other_sent`` stays, so that the partner reports a change that it has
-        not received."""
+        """Restart the exchange of positions with a new instance of the partner.
+
+        ``other_sent`` stays, so that the partner reports a change that it has not received.
+        """
         self.own_sent, self.radius = None, math.inf
         self.sent_count = self.received_count = 0
         return self.on_found(_other)
@@ -128,7 +132,7 @@ class RingAgent(ReportingAgent):
     # --- rings ---
 
     def _is_outside(self) -> bool:
-        """Whether the publisher has left its room; leaving is ``>=``."""
+        """Whether the publisher has left its room. Equality (``>=``) counts as leaving."""
         assert self.current is not None
         if self.own_sent is None:
             return True
@@ -145,11 +149,11 @@ class RingAgent(ReportingAgent):
         return apart(middle, self.current.at) >= radius
 
     def _approaches(self) -> bool:
-        """Whether the state can change only by coming nearer."""
+        """Whether the state can change only if the two publishers come nearer."""
         return self.bit == 0 and self.relation.enter.within.low <= 0
 
     def _room(self, share: float | None = None) -> float:
-        """Return how far the publisher may move from its last exchanged position."""
+        """Return the distance by which the publisher may move from its last exchanged position."""
         if self.other_sent is None or self.own_sent is None:
             return math.inf
         distance = apart(self.own_sent.at, self.other_sent.at)
@@ -169,13 +173,15 @@ class RingAgent(ReportingAgent):
     # --- what holds ---
 
     def _change_reports(self, both: dict[str, AgentReading]) -> AgentOutputs | None:
-        """Return the report if the relationship starts or ends with these two readings, else ``None``."""
+        """Return the report if the relationship starts or ends with these two readings; otherwise
+        ``None``.
+        """
         a, b = both.values()
         value = apart(a.at, b.at)
         return self._report(both, value) if self.change_bit(value, a.error + b.error) else None
 
     def _adopt_change(self, message: RingMove) -> AgentOutputs:
-        """Take over a start or an end that only the partner has seen."""
+        """Take over a start or an end that only the partner has detected."""
         if message.turns <= self.turns:
             return []
         self.turns, self.bit = message.turns, message.bit
@@ -185,7 +191,7 @@ class RingAgent(ReportingAgent):
         return self._report(both, apart(message.used.at, message.reading.at))
 
     def _report(self, both: dict[str, AgentReading], value: float) -> AgentOutputs:
-        """Return the report of the current state if this agent reports."""
+        """Return the report of the current state; empty if the partner reports."""
         if not self.is_first:
             return []
         return [AgentReport(self.status, *latest(both), value)]
@@ -201,7 +207,7 @@ class RingAgent(ReportingAgent):
         return reports + self._send_position()
 
     def _apply_ring_as_printed(self, message: RingMove, crossed: bool) -> AgentOutputs:
-        """Apply the partner's ring; of two rings that cross, the smaller one counts."""
+        """Apply the partner's ring. Of two rings that cross on the way, the smaller one counts."""
         if message.used is None:
             self.radius = self._room()
         else:
@@ -219,7 +225,7 @@ def _distance_along(start: Point, to: Point, at: Point) -> float:
 
 
 def _move_towards(start: Point, to: Point, by: float) -> Point:
-    """Return a point moved towards another."""
+    """Return a point moved by a distance towards another point."""
     way = apart(start, to)
     if way == 0:
         return start
@@ -229,6 +235,6 @@ def _move_towards(start: Point, to: Point, by: float) -> Point:
 def ring_pair(
     relation: Relation, a: str, b: str, *, share: float = 0.5, **how: Any
 ) -> tuple[RingAgent, RingAgent]:
-    """Build the two agents of a pair; ``share`` is the first one's part of the room."""
+    """Build the two agents of a pair. ``share`` is the first agent's part of the room."""
     first = RingAgent(a, b, relation, True, share, **how)
     return first, RingAgent(b, a, relation, False, 1 - share, **how)

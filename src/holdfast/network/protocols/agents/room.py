@@ -1,7 +1,7 @@
 """Agents in one process, with queues between them, to count the messages of a strategy.
 
 All agents receive their readings of one time before any message is delivered, because the hop from a
-publisher to its agent is shorter than that to another agent.
+publisher to its agent is shorter than the hop to another agent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .talk import Agent, AgentOutputs, AgentReading, AgentReport, SendToAgent
 class AgentRoom:
     """Agents by name, with the reports to subscribers and the number of messages.
 
-    With a seed, the next connection is chosen at random; messages of one connection stay in order.
+    With a seed, the next connection is chosen at random. Messages of one connection stay in order.
     """
 
     agents: Mapping[str, Agent]
@@ -66,7 +66,7 @@ class AgentRoom:
         return lost_count
 
     def connect(self, a: str, b: str) -> None:
-        """Connect two agents again."""
+        """Restore the connection between two agents, and inform both."""
         for agent, partner in ((a, b), (b, a)):
             self._want(agent, self.agents[agent].on_found(partner))
 

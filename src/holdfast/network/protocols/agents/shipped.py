@@ -1,4 +1,4 @@
-"""Agents with shipped code: it runs in a process of its own and is not trusted.
+"""Agents with shipped code, which runs in a process of its own and is not trusted.
 
 The host passes calls to a *worker* (`WorkerCall`), which answers later (`WorkerResult`). A strategy is
 Starlark source with five functions. The state of an agent is a value that each call returns:
@@ -10,7 +10,7 @@ Starlark source with five functions. The state of an agent is a value that each 
     found(state, other)         -> state, wants      another agent can be reached
 
 The outputs are a list of ``say(to, message)`` and ``report(status, by, reading, value)``. The host checks the
-receivers, the amount and the rate of messages, and adds the sender.
+receivers, the number and the rate of messages, and adds the sender.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from .talk import Agent, AgentOutputs, AgentReading, AgentReport, RunCode, SendT
 STARLARK = "starlark"
 """The implementation name of shipped strategies."""
 LONGEST = 4 << 10
-"""The longest message, in characters."""
+"""The greatest length of a message in characters."""
 BURST, RATE = 1_000, 100
-"""The number of outputs of an agent at once, and per second after that."""
+"""The number of outputs that an agent may produce at once, and the number per second after that."""
 
 
 FAR = sys.float_info.max
-"""Stands for infinity, which Starlark does not accept."""
+"""The number that stands for infinity, which Starlark does not accept."""
 
 
 class ShippedMessage(msgspec.Struct, frozen=True, tag="Note"):
@@ -46,7 +46,7 @@ class ShippedMessage(msgspec.Struct, frozen=True, tag="Note"):
 
 
 class WorkerCall(msgspec.Struct, frozen=True):
-    """A call of an agent's function in a worker, which is started with its code when needed."""
+    """A call of an agent's function in a worker. The worker is started with its code when needed."""
 
     worker: str
     code: str
@@ -56,7 +56,7 @@ class WorkerCall(msgspec.Struct, frozen=True):
 
 
 class WorkerDone(msgspec.Struct, frozen=True):
-    """A worker has no agents any more."""
+    """Reports that a worker has no agents any more and can be ended."""
 
     worker: str
 
@@ -71,13 +71,13 @@ class WorkerResult(msgspec.Struct, frozen=True):
 
 @dataclass
 class ShippedAgent(Agent):
-    """An agent that runs in a worker: all its inputs become calls."""
+    """An agent that runs in a worker. All its inputs become calls."""
 
     name: str
     others: tuple[str, ...]
     relation: Relation
     is_first: bool = True
-    """Whether its publisher is listed first; that agent may report."""
+    """Whether its publisher is listed first. Only that agent may report."""
     allowance: float = BURST
     since: Instant = 0
     accepts: ClassVar[tuple[type, ...]] = (ShippedMessage,)
@@ -109,7 +109,9 @@ class ShippedAgent(Agent):
         return [RunCode("found", (other,))]
 
     def on_partner_changed(self, other: str) -> AgentOutputs:
-        """Report the partner as lost and found: the code cannot keep its knowledge of the former instance."""
+        """Return calls that report the partner as lost and found. The code cannot keep its knowledge of the
+        former instance.
+        """
         return [*self.on_lost(other), *self.on_found(other)]
 
     def knowledge(self) -> None:
@@ -122,7 +124,7 @@ class ShippedAgent(Agent):
     # --- outputs ---
 
     def check_outputs(self, raw: tuple[Any, ...], now: Instant) -> AgentOutputs:
-        """Check and convert the outputs of the code."""
+        """Check the outputs of the code and convert them. Raise a `UsageError` if they are not allowed."""
         self.allowance = min(BURST, self.allowance + RATE * max(0, now - self.since) / SECOND) - len(raw)
         self.since = now
         if self.allowance < 0:
@@ -148,7 +150,7 @@ class ShippedAgent(Agent):
 
 
 def _reading(raw: Any) -> AgentReading | None:
-    """Convert a reading in a report."""
+    """Convert a reading in a report of shipped code; ``None`` stays ``None``."""
     if raw is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The state of a broker with agents."""
+"""The state of a broker with agents, and the indexes by which it finds them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .place_index import AgentPlace, PlaceIndex
 
 @dataclass(slots=True)
 class HostingState:
-    """The broker's state, and the agents with their indexes."""
+    """The state of a broker with agents, and the indexes of the agents."""
 
     broker: CbpsBrokerState
     agents: dict[AgentPlace, HostedAgent] = field(default_factory=dict)
@@ -26,26 +26,27 @@ class HostingState:
     refusals: dict[AgentPlace, str] = field(default_factory=dict)
     place_index: PlaceIndex = field(default_factory=PlaceIndex)
     with_publisher: set[AgentPlace] = field(default_factory=set)
-    """Strategies with a matching publisher anywhere."""
+    """The strategies with a matching publisher at any broker."""
     ways: dict[str, dict[BundleKey, None]] = field(default_factory=dict)
-    """By address: the ways that instances of the agent have laid for partners."""
+    """For each address, the ways that instances of the agent have laid for partners."""
     instances: dict[str, dict[BundleKey, None]] = field(default_factory=dict)
-    """By address: the ways that instances of the agent have laid for each other."""
+    """For each address, the ways that instances of the agent have laid for each other."""
     laid_ways: dict[BundleKey, list[tuple[str, str]]] = field(default_factory=dict)
-    """By bundle: the ways that it lays, as field and address."""
+    """For each bundle, the ways that it lays, as field and address."""
     agents_by_partner: dict[str, dict[AgentPlace, None]] = field(default_factory=dict)
-    """By address: the local agents that talk to it."""
+    """For each address, the local agents that communicate with it."""
     of_origin: Counter[str] = field(default_factory=Counter)
     """The number of local agents of each subscriber."""
     codes: CodeStore = field(default_factory=CodeStore)
     bundles_by_code: dict[str, dict[BundleKey, None]] = field(default_factory=dict)
-    """By digest: the bundles with this code."""
+    """For each code digest, the bundles with this code."""
     workers: Counter[str] = field(default_factory=Counter)
     started_count: int = 0
-    """The number of agents started so far; each gets a new name, so that its messages are not taken for
-    duplicates."""
+    """The number of agents that this broker has started. Each gets a new name, so that its messages do not
+    count as duplicates.
+    """
     is_active: bool = False
-    """Whether an active subscription has ever arrived; before that nothing is indexed."""
+    """Whether an active subscription has ever arrived. Before that, nothing is indexed."""
 
     @property
     def connections(self) -> Connections:

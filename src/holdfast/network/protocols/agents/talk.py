@@ -13,8 +13,7 @@ from ....model.relation import Participant, Point, ReadingRange, Relation, Test
 
 
 class AgentReading(NamedTuple):
-    """The last value of a publisher: a point, or a number as a point on a line, with its maximal
-    ``error``."""
+    """A reading of a publisher, with its maximal ``error``: a point, or a number as a point on a line."""
 
     time: Instant
     sequence: int
@@ -23,9 +22,9 @@ class AgentReading(NamedTuple):
 
 
 def reading_of(member: Participant, accuracy: str | None, event: Event) -> AgentReading | None:
-    """Return an event as a reading of an agent's member, by the rules of the relation machine.
+    """Convert an event to a reading of an agent's member, by the rules of the relation machine.
 
-    Returns ``None`` if the event is of another source, or if a required value is missing.
+    Return ``None`` if the event is of another source, or if a required value is missing.
     """
     if (event.topic, event.source) != (member.topic, member.source):
         return None
@@ -40,7 +39,7 @@ def reading_of(member: Participant, accuracy: str | None, event: Event) -> Agent
 
 
 def _number(value: Any) -> float | None:
-    """Return a value as a float if it is a number."""
+    """Return a value as a float; ``None`` unless it is a number."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and value == value
     return float(value) if is_number else None
 
@@ -52,7 +51,7 @@ class SuccessorNotice(msgspec.Struct, frozen=True, tag="Successor"):
 
 
 class LeadClaim(msgspec.Struct, frozen=True, tag="Claim"):
-    """Claims the lead with a number."""
+    """Claims the lead among the instances of an agent, with a number."""
 
     number: int
 
@@ -71,7 +70,7 @@ class LeadHandover(msgspec.Struct, frozen=True, tag="Lead"):
 
 
 class SiblingLeave(msgspec.Struct, frozen=True, tag="Leave"):
-    """Announces that the sender's publisher sends no readings any more."""
+    """Announces that the sender's publisher sends no more readings."""
 
 
 SiblingMessage = LeadClaim | RelayedReading | LeadHandover | SiblingLeave | SuccessorNotice
@@ -91,7 +90,7 @@ class SendToAgent(NamedTuple):
 class AgentReport(NamedTuple):
     """Output: report to the subscriber that a relationship starts, ends or is unknown.
 
-    ``by`` is the member whose reading caused it.
+    ``by`` is the member whose reading caused the report.
     """
 
     status: str
@@ -99,14 +98,15 @@ class AgentReport(NamedTuple):
     reading: AgentReading | None
     value: float
     alternative: str | None = None
-    """For the best of several, the alternative."""
+    """The alternative, for the best of several sums; otherwise ``None``."""
 
 
 class AgentKnowledge(msgspec.Struct, frozen=True):
     """The knowledge that an agent needs to continue for another instance.
 
-    ``turns`` is the number of starts and ends, ``bit`` the current state (for the best of several, the
-    alternative), ``None`` if unknown; ``doubted`` are the alternatives that may have been reported.
+    ``turns`` is the number of starts and ends. ``bit`` is the current state (for the best of several sums,
+    the alternative), or ``None`` if it is unknown. ``doubted`` are the alternatives that may have been
+    reported.
     """
 
     turns: int
@@ -115,7 +115,7 @@ class AgentKnowledge(msgspec.Struct, frozen=True):
 
 
 class RunCode(NamedTuple):
-    """Output: call shipped code; its outputs follow later."""
+    """Output: call shipped code. Its outputs follow later."""
 
     call: str
     arguments: tuple[Any, ...] = ()
@@ -125,59 +125,61 @@ AgentOutputs = list[SendToAgent | AgentReport | RunCode]
 
 
 class Agent:
-    """The base class of agents; its methods change an agent, so a host must not share it.
+    """The base class of agents. Its methods change the agent, so hosts must not share an agent.
 
-    The defaults are those of an agent that reports to a mediator and knows nothing about reports.
+    The defaults are those of an agent that reports to a mediator and stores nothing about reports.
     """
 
     name: str
     accepts: ClassVar[tuple[type, ...]]
-    """The types of messages that it accepts from others."""
+    """The types of messages that it accepts from other agents."""
 
     @property
     def reports(self) -> bool:
-        """Whether it is the agent that reports starts and ends."""
+        """Whether this agent reports starts and ends."""
         return False
 
     def on_reading(self, _reading: AgentReading) -> AgentOutputs:
-        """Process a reading of its publisher."""
+        """Process a reading of the agent's publisher; return the outputs."""
         return []
 
     def on_message(self, _sender: str, _message: Any) -> AgentOutputs:
-        """Process a message of another agent."""
+        """Process a message of another agent; return the outputs."""
         raise NotImplementedError
 
     def on_lost(self, _other: str) -> AgentOutputs:
-        """Handle the loss of another agent: the state of the relationship is unknown."""
+        """Handle the loss of another agent. The state of the relationship is then unknown."""
         raise NotImplementedError
 
     def on_found(self, _other: str) -> AgentOutputs:
-        """Handle that another agent can be reached again: restart the conversation.  [B69]"""
+        """Handle that another agent can be reached again, and restart the exchange of messages. [B69]"""
         return []
 
     def on_partner_changed(self, other: str) -> AgentOutputs:
-        """Restart the conversation with another instance of a partner; the state stays known."""
+        """Restart the exchange with another instance of a partner. The state of the relationship
+        stays known.
+        """
         return self.on_found(other)
 
     def knowledge(self) -> AgentKnowledge | None:
-        """Return the knowledge for a successor; ``None`` if only this agent can use it."""
+        """Return the knowledge for a successor; ``None`` if only this agent can use its knowledge."""
         return AgentKnowledge(0, 0)
 
     def adopt(self, _knowledge: AgentKnowledge) -> None:
         """Continue with the knowledge of another instance."""
 
     def mark_unknown(self) -> None:
-        """Mark the state as unknown, because there were agents before."""
+        """Mark the state as unknown, because earlier agents existed."""
 
     def change_relation(self, _relation: Relation) -> AgentOutputs:
-        """Change the relationship; what was reported stays valid.  [B64]"""
+        """Change the relationship. Earlier reports stay valid. [B64]"""
         return []
 
 
 class ReportingAgent(Agent):
-    """An agent that knows whether the relationship is active.
+    """An agent that stores whether the relationship is active.
 
-    ``bit`` is the state, ``None`` if unknown; ``turns`` counts its changes.
+    ``bit`` is the state, ``None`` if unknown. ``turns`` counts its changes.
     """
 
     relation: Relation
@@ -194,8 +196,9 @@ class ReportingAgent(Agent):
         return "ingress" if self.bit else "egress"
 
     def change_bit(self, value: float, error: float = 0.0) -> bool:
-        """Change the state if a value, known up to ``error``, starts or ends the relationship; whether it
-        did."""
+        """Change the state if a value, known up to ``error``, starts or ends the relationship; return whether
+        it did.
+        """
         for bit, test in next_tests(self.relation, self.bit):
             if test.within.holds(value, error):
                 self.bit, self.turns = bit, self.turns + 1
@@ -213,7 +216,7 @@ class ReportingAgent(Agent):
 
 
 def next_tests(relation: Relation, bit: int | None) -> list[tuple[int, Test]]:
-    """Return the possible next bits with their tests; both if the current bit is unknown."""
+    """Return the possible next bits with their tests; both bits if the current one is unknown."""
     ways = {0: (1, relation.enter), 1: (0, relation.exit)}
     return list(ways.values()) if bit is None else [ways[bit]]
 
@@ -227,12 +230,13 @@ def room_to_change(value: float, relation: Relation, bit: int | None) -> float:
 
 def distance_to(value: float, within: ReadingRange) -> float:
     """Return the distance of a number from a range, slightly reduced so that rounding never hides a
-    crossing."""
+    crossing.
+    """
     far = max(within.low - value, value - within.high, 0.0)
     return max(0.0, far - 1e-12 * (abs(value) + far))
 
 
 def latest(readings: dict[str, AgentReading]) -> tuple[str, AgentReading]:
-    """Return the member with the latest reading; of equal times, the one listed last."""
+    """Return the member with the latest reading; of equal times, the member that is listed last."""
     name = max(readings, key=lambda one: (readings[one].time, list(readings).index(one)))
     return name, readings[name]

@@ -48,7 +48,7 @@ class AttributeIndex:
         return bool(self.points or self.lows)
 
     def add(self, number: int, values: Values) -> None:
-        """Insert the values that an item allows."""
+        """Insert the values that an item allows, under the item's number."""
         for entries, cut in self._entries_of(values):
             insort(entries, (cut, number))
 

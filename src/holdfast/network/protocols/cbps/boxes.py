@@ -61,7 +61,7 @@ class BoxRanges(NamedTuple):
         return cls(full if sizes is None else np.asarray(sizes, np.int16), names, np.stack((below, above), 2))
 
     def take(self, rows: Any) -> BoxRanges:
-        """Return the ranges of the selected boxes."""
+        """Return the ranges of the boxes that ``rows`` selects."""
         return BoxRanges(*(column[rows] for column in self))
 
 
@@ -128,7 +128,7 @@ class Boxes:
         return numbers
 
     def delete(self, numbers: Any) -> None:
-        """Remove boxes by their numbers."""
+        """Remove boxes by their numbers; raise an error for a number without a box."""
         requested = np.unique(np.asarray(numbers, np.int32))
         valid = requested[(requested >= 0) & (requested < len(self._slots))]
         slots = self._slots[valid]

@@ -119,11 +119,11 @@ class CbpsBroker:
     most_bytes: int = 16 << 20
 
     def initial(self) -> CbpsBrokerState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return CbpsBrokerState(Connections(BrokerTopology(self.name, self.limit)))
 
     def handle(self, state: CbpsBrokerState, given: Input) -> tuple[CbpsBrokerState, list[Effect]]:
-        """Handle one input: update the state and return the effects."""
+        """Handle one input: change ``state`` in place, and return it with the effects in their order."""
         turn = _BrokerStep(self, state, given.now)
         match given:
             case Started(_, seed):

@@ -329,7 +329,7 @@ class RemoteCondition:
 
 @dataclass(slots=True)
 class CbpsClientState:
-    """The state of a client."""
+    """The state of a client: its bundles, its conditions, and its connection."""
 
     broker: Peer | None = None
     sequence: int = 0
@@ -358,7 +358,7 @@ class CbpsClientState:
             self.subscribing.pop(name, None)
 
     def forget(self, name: str) -> None:
-        """Forget the bundle under a name."""
+        """Forget the bundle that is stored under a name."""
         self.promises.remove(a.filter for a in self.bundles.pop(name).advertisements)
         self.subscribing.pop(name, None)
 
@@ -388,11 +388,11 @@ class CbpsClient:
         return is_source(frozenset(self.accepts))
 
     def initial(self) -> CbpsClientState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return CbpsClientState()
 
     def handle(self, state: CbpsClientState, given: Input) -> tuple[CbpsClientState, list[Effect]]:
-        """Handle one input: update the state and return the effects."""
+        """Handle one input: change ``state`` in place, and return it with the effects in their order."""
         step = _ClientStep(self, state, given.now)
         match given:
             case Started(now, _):
@@ -414,7 +414,7 @@ class CbpsClient:
 
 
 class _ClientStep:
-    """Handles one input of a client."""
+    """Handles one input of a client and collects the effects."""
 
     def __init__(self, client: CbpsClient, state: CbpsClientState, now: Instant) -> None:
         self.client, self.state, self.now = client, state, now
@@ -423,7 +423,7 @@ class _ClientStep:
         self.emitter = Emitter(now, self.emit)
 
     def send(self, message: CbpsMessage, cause: str = "") -> None:
-        """Send a message to the broker."""
+        """Send a message to the broker. The client must have a connection."""
         assert self.state.broker is not None
         self.emit(Send(self.state.broker, message, cause))
 
@@ -501,7 +501,7 @@ class _ClientStep:
     # --- requests of the user ---
 
     def on_request(self, request: Any) -> None:
-        """Handle a request of the user."""
+        """Dispatch a request of the user to its handler."""
         state = self.state
         match request:
             case Submit():
@@ -630,7 +630,7 @@ class _ClientStep:
     # --- messages of the broker ---
 
     def on_message(self, message: CbpsMessage) -> None:
-        """Handle a message of the broker."""
+        """Dispatch a message of the broker to its handler."""
         state = self.state
         match message:
             case Bundle():

@@ -48,7 +48,7 @@ class BoxColumns:
         return full or all(place in self._attributes for place in _places_of(box))
 
     def add(self, items: Mapping[int, Box]) -> None:
-        """Insert items."""
+        """Insert items, each under its number."""
         rows = [self._ends(box) for box in items.values()]
         width = max(map(len, rows), default=0) or 1
         ends = np.zeros((len(rows), width, 3))
@@ -60,7 +60,7 @@ class BoxColumns:
         self._stored |= zip(items, numbers, strict=True)
 
     def remove(self, item: int) -> None:
-        """Delete an item."""
+        """Delete the item with a number."""
         number = self._stored.pop(item)
         del self._items[number]
         self._boxes.delete([number])

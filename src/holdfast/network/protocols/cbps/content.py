@@ -105,6 +105,7 @@ def _unknown_word(name: str, name_of_part: str, word: str, known: Iterable[str])
 
 
 def _is_a(kind: Type, value: object) -> bool:
+    """Return whether a value belongs to a type of the content model."""
     match kind, value:
         case "bool", bool():
             return True

@@ -74,7 +74,7 @@ def _travel_time(context: BundleContext, now: Instant) -> Duration:
 
 
 def content_of(context: BundleContext, now: Instant) -> Content:
-    """Return the context as content for filters."""
+    """Return a context as content, to which filters on contexts apply."""
     attributes = {
         "origin": context.origin,
         "sender": context.sender,

@@ -97,11 +97,11 @@ class ItemTable:
         return self._covered[key][0] if key in self._covered else None
 
     def active(self) -> Iterator[Item]:
-        """Iterate over the items that no other covers."""
+        """Iterate over the items that no other item covers."""
         return iter(self._active.values())
 
     def items(self) -> Iterator[Item]:
-        """Iterate over all items."""
+        """Iterate over all items: first the active ones, then the covered ones."""
         yield from self._active.values()
         yield from (item for item, _ in self._covered.values())
 
@@ -150,6 +150,7 @@ class ItemTable:
         self._covered_by.setdefault(coverer, {})[item.key] = None
 
     def _activate(self, item: Item) -> None:
+        """Add an item to the active items and to the indexes."""
         number, self._next = self._next, self._next + 1
         self._active[number] = item
         self._numbers[item.key] = number
@@ -167,6 +168,7 @@ class ItemTable:
             shelves.setdefault((name, line(values)), AttributeIndex()).add(number, values)
 
     def _deactivate(self, item: Item) -> None:
+        """Remove an item from the active items and from the indexes."""
         number, box = self._numbers.pop(item.key), item.filter.box
         del self._active[number]
         if number in self._unindexed:
@@ -242,11 +244,11 @@ class ForwardingDatabase:
             yield from ((peer, kind, table) for peer, table in of_kind.items())
 
     def insert(self, peer: Peer, kind: Kind, item: Item) -> InsertResult:
-        """Store an item of a connection."""
+        """Store an item of a connection; return its covering relations."""
         return self._tables.setdefault(kind, {}).setdefault(peer, ItemTable(kind)).insert(item)
 
     def delete(self, peer: Peer, kind: Kind, key: Hashable) -> DeleteResult | None:
-        """Delete an item of a connection."""
+        """Delete an item of a connection; return ``None`` if there is no item with this key."""
         tables = self._tables.get(kind, {})
         if peer not in tables:
             return None

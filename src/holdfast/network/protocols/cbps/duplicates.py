@@ -1,4 +1,4 @@
-"""Detection of bundles that arrive more than once, over different paths."""
+"""Detection of bundles that arrive more than once over different paths, with bounded memory."""
 
 from __future__ import annotations
 

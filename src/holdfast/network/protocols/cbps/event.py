@@ -77,6 +77,7 @@ def whole_number(value: Value | None) -> int | None:
 
 
 def _of_kind(kind: Kind, value: Value | None) -> Value | None:
+    """Return a value that fits an attribute's kind; otherwise ``None``."""
     match kind, value:
         case ("text", str()) | ("bool", bool()):
             return value

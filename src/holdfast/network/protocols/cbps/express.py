@@ -31,7 +31,7 @@ class Twins:
         peers.setdefault(peer, {})[item.key] = item
 
     def remove(self, peer: Peer, type_: SlipType, item: Item) -> None:
-        """Remove an item of a connection."""
+        """Remove an item that a connection has stored."""
         peers = self._found[type_, item.filter.digest]
         del peers[peer][item.key]
         if not peers[peer]:

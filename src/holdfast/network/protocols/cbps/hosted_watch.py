@@ -124,7 +124,7 @@ class HostedWatch(ConditionWatch):
         self.peer_above = above
 
     def _place(self, peer: Peer, shared: tuple[()] | None, emitter: Emitter) -> None:
-        """Send a placement with a new number."""
+        """Send a placement with a new number: ``()`` offers the state, ``None`` calls it back."""
         self.placement_number += 1
         emitter.emit(Send(peer, ScopePlacement(self.part, shared, self.placement_number)))
 
@@ -172,7 +172,7 @@ class HostedWatch(ConditionWatch):
         return self.where in ("below", "asked for")
 
     def on_forwarded(self, _view: Event, _emitter: Emitter) -> None:
-        """Do nothing: the event was processed or recorded when it arrived."""
+        """Do nothing, because the event was processed or recorded when it arrived."""
 
     def _record(self, event: Event, emitter: Emitter) -> None:
         """Record an event that arrives before the state."""

@@ -43,7 +43,9 @@ class BundleKey(NamedTuple):
 
 
 class SubscriptionRef(NamedTuple):
-    """A reference to one subscription of a stored bundle, by its index."""
+    """A reference to one subscription of a stored bundle, by the bundle's key and the subscription's
+    index.
+    """
 
     bundle: BundleKey
     place: int

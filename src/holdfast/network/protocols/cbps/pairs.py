@@ -23,7 +23,7 @@ from .condition import CorrectionProgress
 from .content import Content
 
 Pair = tuple[str, str | None]
-"""A condition and a scope."""
+"""The name of a condition, and the key of a scope or ``None``."""
 
 
 @dataclass(slots=True)
@@ -112,7 +112,7 @@ class PairTracker:
         return max(self.corrections_until[name], self.latest_delivered[name])
 
     def forget(self, name: str) -> None:
-        """Forget a withdrawn subscription."""
+        """Forget the data of a withdrawn subscription."""
         for table in (self.open_pairs, self.corrections_until, self.latest_delivered):
             table.pop(name, None)
         self.released.discard(name)

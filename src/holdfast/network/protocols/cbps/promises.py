@@ -32,7 +32,7 @@ class PromiseIndex:
         return bool(self._by_pins)
 
     def add(self, promises: Iterable[Filter]) -> None:
-        """Add promised filters."""
+        """Add the filters of an advertisement; equal filters are counted."""
         for promise in promises:
             names, values = _index_key(promise)
             counts = self._by_pins.setdefault(names, {}).setdefault(values, {})

@@ -109,7 +109,7 @@ class RoutingTable:
             self.accepting[kind].add(peer)
 
     def unlink(self, peer: Peer) -> None:
-        """Remove a connection."""
+        """Remove a connection and the kinds that it accepts."""
         for kind in self.links.pop(peer, ()):
             self.accepting[kind].discard(peer)
 
@@ -198,6 +198,7 @@ class RoutingTable:
             self.changed[stored.bundle.key] = None
 
     def _retire(self, stored: StoredBundle, part: Bundle, change: RoutingChange) -> None:
+        """Remove the items of a part of a bundle in force, and record the effect in ``change``."""
         for place, item in state_items(part):
             alike = self.equal_subscriptions(item)
             del alike[place]

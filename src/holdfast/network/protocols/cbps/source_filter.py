@@ -46,7 +46,9 @@ class SourceFilter:
         self.requests += 1
 
     def add_promises(self, filters: Iterable[Filter], emitter: Emitter) -> int:
-        """Add advertised filters; return the number of the confirmation request to send."""
+        """Add advertised filters to the replicas that they concern; return the number of the
+        confirmation request.
+        """
         for filter_ in filters:
             for replica in self.replicas.values():
                 if _concerns(filter_, replica):
@@ -56,7 +58,7 @@ class SourceFilter:
         return self.requests
 
     def remove_promises(self, filters: Iterable[Filter]) -> None:
-        """Remove advertised filters."""
+        """Remove advertised filters from the replicas that they concern."""
         for filter_ in filters:
             for replica in self.replicas.values():
                 if _concerns(filter_, replica):
@@ -79,7 +81,7 @@ class SourceFilter:
                 replica.notify_peers(emitter)
 
     def remove_subscription(self, key: BundleKey) -> None:
-        """Remove a subscription."""
+        """Remove a subscription and its replicas."""
         if (bundle := self.subscriptions.pop(key, None)) is not None:
             for part in subscription_refs(bundle):
                 self.replicas.pop(part, None)

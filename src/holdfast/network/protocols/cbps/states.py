@@ -168,7 +168,7 @@ def _numbers(low: Cut, high: Cut) -> Iterator[Sample]:
 
 
 def _between_whole_ones(begin: float, end: float) -> Fraction:
-    """Return a number between two others that is not an integer."""
+    """Return a number between ``begin`` and ``end`` that is not an integer."""
     if isinf(begin):
         begin, end = (0, 1) if isinf(end) else (ceil(end) - 1, end)
     return (Fraction(begin) + Fraction(min(end, floor(begin) + 1))) / 2

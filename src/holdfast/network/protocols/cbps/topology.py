@@ -85,7 +85,7 @@ class BrokerTopology:
         yield Send(peer, LinkUse(self.me, 0, 0), cause="topology")
 
     def on_left(self, peer: Peer) -> Iterator[Send]:
-        """Remove a connection."""
+        """Remove a connection; announce this if the connected broker was known."""
         if self.links.pop(peer).node:
             yield from self._announce()
 

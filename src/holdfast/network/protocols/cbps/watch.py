@@ -36,12 +36,12 @@ class ConditionWatch(Protocol):
 
     @property
     def peer(self) -> Peer:
-        """The connection below."""
+        """The connection below, which has stored the subscription."""
         return self.stored.source
 
     @property
     def subscription(self) -> CbpsSubscription:
-        """The watched subscription."""
+        """The subscription whose condition is watched."""
         return self.stored.bundle.subscriptions[self.part.place]
 
     def is_flooded_to(self, peer: Peer) -> bool:
@@ -54,7 +54,7 @@ class ConditionWatch(Protocol):
         """Add a relevant advertisement of a connection that became active."""
 
     def remove_advertisement(self, peer: Peer, advertised: Filter) -> None:
-        """Remove an advertisement that became inactive."""
+        """Remove a relevant advertisement of a connection that became inactive."""
 
     def notify_peers(self, emitter: Emitter) -> None:
         """Send changed placements, offers or requests to the connections above and below."""
@@ -87,7 +87,7 @@ class ConditionWatch(Protocol):
     # --- messages about it ---
 
     def on_subscriber_message(self, message: ConditionMessage, emitter: Emitter) -> None:
-        """Handle a message of the subscriber's side."""
+        """Handle a message about the condition from the connection below."""
 
     def on_publisher_message(self, sender: Peer, message: ConditionMessage, emitter: Emitter) -> None:
-        """Handle a message of a publisher's side."""
+        """Handle a message about the condition from a connection above."""

@@ -1,4 +1,6 @@
-"""The two roles of a node in ARQoS: the receiver measures, the publisher obeys.  [D55–D61]"""
+"""The two roles of a node in ARQoS: the receiver measures and gives orders, the publisher carries them out.
+[D55–D61]
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ from .topic import TopicId
 
 
 class ReceiverStep(SubscriberStep):
-    """Handles the receiver's side: counts samples and requests levels."""
+    """Handles inputs of a receiver: it counts samples and requests levels."""
 
     def assure(self, asked: AssureRequest) -> None:
-        """Set the level of a topic, initially or while samples arrive.  [D55, D61]"""
+        """Set the level of a topic, initially or while samples arrive. [D55, D61]"""
         topic, state = self.deployment.topics.by_its_name(asked.topic), self.state
         readers = state.of_topic(topic.id)
         if not any(reader.wish.condition == PLAIN and not reader.wish.where for reader in readers):
@@ -34,7 +36,7 @@ class ReceiverStep(SubscriberStep):
             self.next_phase(topic.id)
 
     def unsubscribe(self, asked: DdsUnsubscribeRequest) -> None:
-        """End a subscription, and agreements whose topic has no reader any more."""
+        """End a subscription, and the agreements whose topic has no reader any more."""
         self.remove_readers(asked.name)
         for topic in [topic for topic in self.state.agreements if not self.state.reads(topic)]:
             self._end_agreement(topic)
@@ -42,7 +44,7 @@ class ReceiverStep(SubscriberStep):
             self.send_to_all(self.deployment.publishers_of(topic), nothing)
 
     def _end_agreement(self, topic: TopicId) -> None:
-        """End the agreement of a topic: switch reliable publishers back and drop what was assembled."""
+        """End the agreement of a topic: switch reliable publishers back and drop incomplete sequences."""
         self.emit(CancelTimer(f"adaptive/{topic}"))
         self.emit(CancelTimer(f"level/{topic}"))
         for key in [key for key in self.state.assemblies if key[1].topic == topic]:
@@ -54,12 +56,12 @@ class ReceiverStep(SubscriberStep):
                     self._switch(topic, origin, False)
 
     def _switch(self, topic: TopicId, origin: Peer, reliable: bool) -> None:
-        """Send a SWITCH message, to the RN if samples go through it.  [D57]"""
+        """Send a SWITCH message to a publisher, or to the RN if samples go through it. [D57]"""
         to = self.holder(topic).node if self.mode.brokered else origin
         self.send(to, Switch(topic, origin, self.me, reliable))
 
     def send_level(self, topic: TopicId) -> None:
-        """Send the level to all publishers, repeated as often as a subscription."""
+        """Send the requested level to all publishers. It is repeated as often as a subscription."""
         agreement, terms = self.state.agreements[topic], self.deployment.discovery
         agreement.times_sent += 1
         asked = LevelRequest(topic, agreement.percent, agreement.version)
@@ -68,7 +70,7 @@ class ReceiverStep(SubscriberStep):
             self.set_timer(f"level/{topic}", terms.every)
 
     def next_phase(self, topic: TopicId) -> None:
-        """Enter the next phase: round, assurance interval, pause, and so on.  [D56, D58]"""
+        """Enter the next phase of measurement: round, assurance interval, or pause. [D56, D58]"""
         agreement, terms = self.state.agreements[topic], self.deployment.adaptive
         match agreement.phase:
             case "pause":
@@ -83,7 +85,7 @@ class ReceiverStep(SubscriberStep):
         self.set_timer(f"adaptive/{topic}", length)
 
     def on_reader_data(self, data: DataMessage) -> None:
-        """Count a sample if there is an agreement, and deliver it."""
+        """Count a sample if its topic has an agreement, and deliver it."""
         stream = data.name.stream
         agreement = self.state.agreements.get(stream.topic) if stream.condition == PLAIN else None
         if agreement is not None:
@@ -94,7 +96,7 @@ class ReceiverStep(SubscriberStep):
             self.deliver(data)
 
     def _assemble(self, agreement: LevelAgreement, data: DataMessage) -> None:
-        """At 100 %: deliver in order; a sample that came too early waits for the missing ones.  [D60]"""
+        """Deliver samples in order at 100 %. A sample that is too early waits for the missing ones. [D60]"""
         name, assemblies = data.name, self.state.assemblies
         assembly = assemblies.get((name.origin, name.stream))
         if assembly is None or assembly.session < name.session:
@@ -111,12 +113,12 @@ class ReceiverStep(SubscriberStep):
             self.effects += assembly.ask(data)
 
     def _deliver_all(self, ready: Iterable[DataMessage]) -> None:
-        """Deliver samples that are complete now."""
+        """Deliver samples that are now in sequence."""
         for data in ready:
             self.deliver(data)
 
     def on_heartbeat(self, _sender: Peer, beat: Heartbeat) -> None:
-        """Handle a writer's report of its last sample and of the first one that it has stored."""
+        """Handle a writer's report of its last sample and of the first sample that it has stored."""
         name, state = beat.name, self.state
         topic, key = name.stream.topic, (name.origin, name.stream)
         agreement = state.agreements.get(topic)
@@ -135,10 +137,12 @@ class ReceiverStep(SubscriberStep):
 
 
 class OriginatorStep(PublisherStep):
-    """Handles the publisher's side: sends at the level that receivers request."""
+    """Handles inputs of a publisher, which sends at the level that receivers request."""
 
     def on_level_request(self, sender: Peer, asked: LevelRequest) -> None:
-        """Handle the request for a level; at 100 % tell the receiver from which sample on."""
+        """Handle the request for a level. At 100 %, inform the receiver of the first sample that it
+        will get.
+        """
         state, stream = self.state, SampleStream(asked.topic)
         receivers = state.assured_receivers.setdefault(asked.topic, {})
         known = receivers.get(sender)
@@ -158,11 +162,11 @@ class OriginatorStep(PublisherStep):
         self.emit(history.heartbeat(sender, last))
 
     def _last_sample(self, stream: SampleStream) -> SampleName:
-        """Return the name of the last accepted sample."""
+        """Return the name of the last accepted sample of a stream."""
         return SampleName(self.me, stream, self.state.session, self.state.writers[stream].sequence)
 
     def on_switch(self, _sender: Peer, order: Switch) -> None:
-        """Handle SWITCH: the RN records it in its table, the publisher sets its bit.  [D57]"""
+        """Handle SWITCH: the RN records the order in its table, the publisher sets its bit. [D57]"""
         state, topic, receiver = self.state, order.topic, order.receiver
         if self.mode.brokered and (rn := state.rendezvous.get(topic)) is not None:
             rn.registry.reliable_orders[receiver, order.origin] = order.reliable
@@ -176,7 +180,7 @@ class OriginatorStep(PublisherStep):
             assured.reliable = order.reliable
 
     def send_heartbeats(self, topic: TopicId) -> None:
-        """Handle the timeout of stored samples."""
+        """Send heartbeats after the timeout of stored samples."""
         state, history = self.state, self.state.histories.get(topic)
         if history is None:
             return
@@ -186,13 +190,13 @@ class OriginatorStep(PublisherStep):
             del state.histories[topic]
 
     def on_have(self, sender: Peer, have: Have) -> None:
-        """Record that a receiver has everything up to a sample."""
+        """Record that a receiver has all samples up to a number."""
         history = self.state.histories.get(have.name.stream.topic)
         if history is not None and have.name.session == self.state.session:
             history.confirm(sender, have.name.sequence)
 
     def on_nack(self, sender: Peer, asked: Nack) -> None:
-        """Handle NACK: send the samples that a receiver misses again.  [D60]"""
+        """Handle NACK: send the samples again that a receiver misses. [D60]"""
         history = self.state.histories.get(asked.stream.topic)
         if history is not None and asked.session == self.state.session:
             self.effects += history.resend(sender, asked.missing, self.state.counted)

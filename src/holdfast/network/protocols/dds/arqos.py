@@ -1,4 +1,4 @@
-"""ARQoS: the receiver measures the delivery ratio in rounds and requests reliability as needed.  [D55–D61]
+"""ARQoS: the receiver measures the delivery ratio in rounds and requests reliability as needed. [D55–D61]
 
     0 %            best effort: nothing is counted or stored
     above 0, below 100 %
@@ -6,10 +6,10 @@
                    threshold it orders reliable mode (the bit of RTDDS), above the upper one best effort
     100 %          NACK: the writer stores what it sends, the receiver names what is missing
 
-The thesis stops at "NACK". A receiver cannot miss a sample of which it has no trace. So while a sample is
-unconfirmed and no other is sent, the writer announces its last sample at every timeout; the receiver answers
-with the missing samples, or that none is missing. While samples flow, they show gaps themselves; then the
-writer announces only when half of its store is full.
+The thesis does not describe "NACK" further. A receiver cannot miss a sample of which it has no trace. So
+while a sample is unconfirmed and no other is sent, the writer announces its last sample at every timeout. The
+receiver answers with the missing samples, or that none is missing. While samples arrive, they show gaps
+themselves; then the writer announces its last sample only when half of its store is full.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from .request import SampleGivenUp
 
 ALL = 100.0
 MOST_EARLY = 20
-"""The number of samples that a receiver stores before it knows where to begin: a writer's ring."""
+"""The number of samples that a receiver stores before it knows the first number: the size of a
+writer's ring.
+"""
 
 
 def check_level(percent: float) -> float:
@@ -50,19 +52,21 @@ def is_adaptive(percent: float) -> bool:
 
 @dataclass(slots=True)
 class MeasuringRound:
-    """The count of one originator's packets in a round: received, and missing packet serial numbers (PSN)."""
+    """The count of one originator's packets in a round: received ones, and missing packet serial numbers
+    (PSN).
+    """
 
     received: int = 0
     missing: set[int] = field(default_factory=set)
     last: int | None = None
-    """LPSN, the highest packet serial number so far."""
+    """LPSN: the highest packet serial number that was received."""
     closed: bool = False
-    """Whether the round is over and only late packets count: the assurance interval (ATI).  [D58]"""
+    """Whether the round is over and only late packets count, as in the assurance interval (ATI). [D58]"""
 
     def count(self, psn: int, again: bool = False) -> None:
-        """Count a packet; duplicates count once, and a repetition counts as missing.  [D56]
+        """Count a packet. A duplicate counts once, and a repetition counts as missing. [D56]
 
-        So in reliable mode PDR is that of first attempts, which best effort would have.
+        So in reliable mode PDR is the ratio of first attempts, which best effort would have.
         """
         if psn in self.missing and not again:
             self.missing.discard(psn)
@@ -76,7 +80,7 @@ class MeasuringRound:
 
     @property
     def pdr(self) -> float | None:
-        """The share of received packets; ``None`` if nothing came, which may mean that nothing was sent.
+        """The share of received packets; ``None`` without packets, because the originator may have sent none.
 
         >>> round = MeasuringRound()
         >>> for psn in (1, 2, 4, 5, 8):
@@ -92,8 +96,8 @@ class MeasuringRound:
 
 
 def thresholds(percent: float, margin: float) -> tuple[float, float]:
-    """Return the lower and upper threshold as shares; the upper one stays below 1, or it could not be
-    exceeded.  [D59]
+    """Return the lower and upper threshold as shares. The upper one stays below 1, so that a ratio can exceed
+    it. [D59]
 
     >>> thresholds(90, 5), thresholds(98, 5)
     ((0.85, 0.95), (0.93, 0.99))
@@ -120,14 +124,15 @@ class LevelAgreement:
     percent: float
     version: Instant
     times_sent: int = 0
-    """How often the level was sent to publishers."""
+    """The number of times that the level was sent to publishers."""
     phase: Phase = "pause"
     rounds: dict[Peer, MeasuringRound] = field(default_factory=dict)
     reliable: dict[Peer, bool] = field(default_factory=dict)
-    """The mode of each originator: the bit of its last packet.  [D57]"""
+    """The mode of each originator: the bit of its last packet. [D57]"""
     latest: dict[Peer, tuple[Instant, int]] = field(default_factory=dict)
-    """Session and highest PSN of each originator, kept between rounds, so that losses at their ends count
-    too."""
+    """The session and the highest PSN of each originator. They are kept between rounds, so that losses at the
+    ends of rounds count too.
+    """
     measured: list[tuple[Instant, Peer, float, bool]] = field(default_factory=list)
     """For each round: its end, the originator, its PDR, and the mode in which it was counted."""
 
@@ -149,13 +154,14 @@ class LevelAgreement:
         self.latest[origin] = max(place, latest)
 
     def close(self) -> None:
-        """End the round; late packets still count."""
+        """End the round. Late packets still count."""
         for each in self.rounds.values():
             each.closed = True
 
     def orders(self, now: Instant, margin: float) -> Iterator[tuple[Peer, bool]]:
-        """Yield the originators that must change their mode after the assurance interval, with the new
-        mode."""
+        """Yield the originators that must change their mode after the assurance interval, each with the new
+        mode.
+        """
         lower, upper = thresholds(self.percent, margin)
         for origin in self.latest:
             mode, pdr = self.reliable[origin], self._pdr(origin)
@@ -166,9 +172,10 @@ class LevelAgreement:
         self.rounds.clear()
 
     def _pdr(self, origin: Peer) -> float:
-        """Return the PDR of an originator; 0 if it was known before and is silent.
+        """Return the PDR of an originator; 0 if it is known and sent no packet in this round.
 
-        If it had nothing to send, reliable mode costs nothing; if everything was lost, nothing else helps.
+        If it had nothing to send, reliable mode costs nothing. If all packets were lost, only reliable mode
+        helps.
         """
         each = self.rounds.get(origin)
         return 0.0 if each is None or each.pdr is None else each.pdr
@@ -184,27 +191,26 @@ class SentHistory:
     stream: SampleStream
     sent: dict[int, DataMessage] = field(default_factory=dict)
     since: dict[Peer, int] = field(default_factory=dict)
-    """The first sample after each receiver's request."""
+    """For each receiver, the first sample after its request."""
     confirmed: dict[Peer, int] = field(default_factory=dict)
-    """The sample up to which each receiver has everything."""
+    """For each receiver, the number up to which it has all samples."""
     unanswered: dict[Peer, list[int]] = field(default_factory=dict)
-    """For each receiver the last samples named by heartbeats that it has not answered, if retries are
-    limited."""
+    """For each receiver, the samples of heartbeats that it has not answered. Used if retries are limited."""
     is_timer_set: bool = False
     idle: Instant = 0
-    """The time at which a timeout will have passed since the last sample."""
+    """The time at which the timeout after the last sample ends."""
 
     @property
     def timer(self) -> str:
-        """The name of its timer."""
+        """The name of the timer for heartbeats of the topic."""
         return f"heartbeat/{self.stream.topic}"
 
     def add_receiver(self, receiver: Peer, last: int) -> None:
-        """Store the samples after ``last`` for a receiver."""
+        """Store the samples after number ``last`` for a receiver."""
         self.since[receiver], self.confirmed[receiver], self.unanswered[receiver] = last + 1, last, []
 
     def remove_receiver(self, receiver: Peer) -> None:
-        """Store no samples for a receiver any more."""
+        """Stop storing samples for a receiver."""
         for table in (self.since, self.confirmed, self.unanswered):
             table.pop(receiver, None)
         self.trim()
@@ -216,7 +222,7 @@ class SentHistory:
         return self._set_timer(self.idle)
 
     def trim(self) -> None:
-        """Drop samples that every receiver has confirmed."""
+        """Drop the samples that every receiver has confirmed."""
         low = min(self.confirmed.values(), default=None)
         for number in [n for n in self.sent if low is None or n <= low]:
             del self.sent[number]
@@ -226,8 +232,7 @@ class SentHistory:
     ) -> list[Effect]:
         """Send a heartbeat to every receiver with unconfirmed samples.
 
-        If retries are limited, give up the samples of a receiver that has left this many heartbeats
-        unanswered.
+        If retries are limited, give up the samples of a receiver after this number of unanswered heartbeats.
         """
         self.is_timer_set = False
         if now < self.idle and 2 * len(self.sent) < terms.ring:
@@ -249,19 +254,19 @@ class SentHistory:
         return effects + self._set_timer(now + terms.rto)
 
     def heartbeat(self, peer: Peer, last: SampleName) -> Send:
-        """Return the heartbeat for a receiver."""
+        """Return the heartbeat message that announces the last sample to a receiver."""
         first = max(self.since[peer], min(self.sent, default=last.sequence + 1))
         return Send(peer, Heartbeat(last, first), "heartbeat")
 
     def confirm(self, peer: Peer, upto: int) -> None:
-        """Record that a receiver has everything up to a number."""
+        """Record that a receiver has all samples up to a number."""
         if peer in self.confirmed:
             self.confirmed[peer] = max(upto, self.confirmed[peer])
             self.unanswered[peer].clear()
             self.trim()
 
     def resend(self, peer: Peer, missing: tuple[int, ...], counted: Counter[str]) -> list[Effect]:
-        """Send the requested samples that are still stored straight to the receiver."""
+        """Send the requested samples that are still stored directly to the receiver."""
         if peer not in self.confirmed:
             return []
         self.unanswered[peer].clear()
@@ -279,12 +284,14 @@ class SentHistory:
 
 @dataclass(slots=True)
 class SampleAssembly:
-    """A receiver's samples of an originator: all up to a number, and some that came too early."""
+    """A receiver's samples of an originator: the number up to which all have arrived, and the early
+    samples.
+    """
 
     session: Instant
     complete: int = 0
     is_started: bool = False
-    """Whether the writer has announced its first stored sample; until then all samples count as early."""
+    """Whether the writer has announced its first stored sample. Until then all samples count as early."""
     early: dict[int, DataMessage] = field(default_factory=dict)
     highest_requested: int = 0
     """The highest number that was seen or requested."""
@@ -297,7 +304,9 @@ class SampleAssembly:
         return self._ready()
 
     def _ready(self) -> list[DataMessage]:
-        """Return the samples without a gap; before the start is known, the oldest of too many."""
+        """Return the samples without a gap. Before the first number is known, return the oldest samples above
+        the limit.
+        """
         if not self.is_started:
             oldest = sorted(self.early)[: max(0, len(self.early) - MOST_EARLY)]
             return [self.early.pop(number) for number in oldest]
@@ -312,14 +321,16 @@ class SampleAssembly:
         return tuple(n for n in range(self.complete + 1, last + 1) if n not in self.early)
 
     def ask(self, data: DataMessage) -> list[Effect]:
-        """Return a NACK for the gap that this sample shows for the first time."""
+        """Return a NACK for the gap that a sample shows for the first time."""
         number = data.name.sequence
         fresh = tuple(n for n in self.gaps(number) if n > self.highest_requested) if self.is_started else ()
         self.highest_requested = max(self.highest_requested, number)
         return [_nack_message(data.name, fresh)] if fresh else []
 
     def give_up_before(self, first: int) -> list[DataMessage]:
-        """Give up missing samples before ``first``, which no writer has; return the deliverable samples."""
+        """Give up the missing samples before ``first``, which no writer has stored; return the samples to
+        deliver.
+        """
         self.is_started = True
         ready = [self.early.pop(number) for number in sorted(self.early) if number < first]
         self.complete = max(self.complete, first - 1)

@@ -1,8 +1,8 @@
-"""A node as rendezvous node: it handles subscriptions, samples and ACKs.  [D11–D13, D31, D42]
+"""The role of rendezvous node (RN): it handles subscriptions, samples and ACKs. [D11–D13, D31, D42]
 
-Subscriptions are soft state: a subscriber that sends nothing for a lease is forgotten. An RN of DefTDDS that
-starts calls for subscriptions, with its start time as a boot number, and sends no ACKs until they had time to
-arrive; EATDDS does the same with its terms.
+Subscriptions are soft state: a subscriber that sends no message for the duration of a lease is forgotten.
+When an RN of DefTDDS starts, it calls for subscriptions, with its start time as a boot number. It sends no
+ACKs until the subscriptions had time to arrive. EATDDS does the same with its terms.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ from .rendezvous import Rendezvous
 from .topic import TopicId
 
 NOTIFY_BURST, NOTIFY_PAUSE = 16, SECOND // 4
-"""The number of publishers that are notified at once (the queue of a mote's radio), and the pause
-after that."""
+"""The number of publishers to notify at once (the queue of a mote's radio), and the pause after that
+in µs.
+"""
 MOST_DOUBLED = 6
-"""An unconfirmed notification is repeated after pauses that grow up to 64 times the first."""
+"""The number of times that the pause between repetitions of a notification doubles, up to 64 times the first
+pause.
+"""
 
 
 class BrokerStep(RotationStep):
-    """Handles inputs of the RN in DefTDDS, HyTDDS and EATDDS; in BLTDDS no node has this role.  [D41]"""
+    """Handles inputs of the RN in DefTDDS, HyTDDS and EATDDS. In BLTDDS no node has this role. [D41]"""
 
     def start(self) -> None:
         """Take the role for the topics whose hash is this node.  [D10]"""
@@ -76,7 +79,7 @@ class BrokerStep(RotationStep):
             self.send_to_all(self.deployment.publishers_of(wish.topic), demand)
 
     def on_rn_data(self, data: DataMessage) -> None:
-        """Forward a sample, and send its publisher the demand if that has changed."""
+        """Forward a sample. Send its publisher the demand if the publisher does not know it."""
         if (rn := self.state.rendezvous.get(data.name.stream.topic)) is None:
             self._forward_to_rn(data, data.name.origin)
             return
@@ -95,7 +98,7 @@ class BrokerStep(RotationStep):
     # HyTDDS: the RN only passes subscriptions on.
 
     def _notify(self, wish: DdsSubscribe | DdsUnsubscribe) -> None:
-        """Notify publishers; for a reliable reader until they confirm."""
+        """Notify the publishers of a topic. For a reliable reader, repeat this until they confirm."""
         state, topic = self.state, wish.topic
         publishers = self.deployment.publishers_of(topic)
         keys = [(publisher, wish.subscriber, wish.reader) for publisher in publishers]
@@ -116,9 +119,9 @@ class BrokerStep(RotationStep):
             self._set_repeat_timer(topic)
 
     def notify_next(self, topic: TopicId) -> None:
-        """Notify the publishers that have waited longest, as many as a radio queue holds.
+        """Notify the publishers that have waited longest, as many as the queue of a radio can contain.
 
-        A longer burst would overflow the queue and drop the same ones each time.
+        A longer burst would overflow the queue and drop the same notifications each time.
         """
         unsent = self.state.unsent_notices.get(topic, {})
         for key in list(islice(unsent, NOTIFY_BURST)):
@@ -150,7 +153,7 @@ class BrokerStep(RotationStep):
             del waiting[key]
 
     def _forward_to_rn(self, message: DataMessage | DdsSubscribe | DdsUnsubscribe, asker: Peer) -> None:
-        """Pass a message for an RN on, because this node is none."""
+        """Forward a message for an RN, because this node is not the RN of the topic."""
         if self.mode.rotates:
             self.forward_to_holder(message, asker)
         else:

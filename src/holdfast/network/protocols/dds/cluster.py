@@ -1,4 +1,4 @@
-"""Data of EATDDS: terms, the energy of a cluster, a hand-over in progress, the election.  [D46, D49]"""
+"""Data types of EATDDS: terms, the energy of a cluster, a hand-over in progress, the election. [D46, D49]"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Wish = DdsSubscribe | DdsUnsubscribe
 
 
 class RoleHolder(NamedTuple):
-    """The holder of a role in a term; of two values the later term is the larger."""
+    """The holder of a role in a term. Of two values, the one with the later term is larger."""
 
     term: int
     node: Peer
@@ -27,14 +27,14 @@ class RoleHolder(NamedTuple):
 
 @dataclass(slots=True)
 class TableTransfer:
-    """A hand-over from this node: the remaining entries, and the piece in transit."""
+    """A hand-over from this node, with the remaining entries and the piece in transit."""
 
     topic: TopicId
     to: Peer
     term: int
     queue: deque[Wish]
     role: bool = True
-    """Whether the role moves with the table; otherwise the receiver has it already."""
+    """Whether the role moves with the table. Otherwise the receiver has the role already."""
     number: int = -1
     piece: tuple[Wish, ...] = ()
     tries: int = 0
@@ -45,16 +45,16 @@ class EnergyCluster:
     """A topic whose role this node has: the energy of its nodes, and the hand-over at the end of a round."""
 
     energies: dict[Peer, tuple[float, Instant]] = field(default_factory=dict)
-    """By node: joules, and the time of the report."""
+    """For each node, its remaining energy in joules and the time of the report."""
     attempted: int = 0
-    """The last term that was offered to a node."""
+    """The last term that this node offered to another node."""
     failed: set[Peer] = field(default_factory=set)
-    """Nodes that did not take the role in this round."""
+    """The nodes that did not take the role in this round."""
 
 
 @dataclass(slots=True)
 class IncomingTransfer:
-    """A hand-over to this node."""
+    """A hand-over to this node, with the entries that have arrived."""
 
     term: int
     registry: SubscriptionTable
@@ -67,7 +67,7 @@ def elect(
     positions: Mapping[Peer, Point] | None = None,
     members: Collection[Peer] = (),
 ) -> Peer:
-    """Return the node with the most energy.  [D49, D51]
+    """Return the node to elect: by default the one with the most energy. [D49, D51]
 
     Of the nodes within ``slack`` of the most energy, choose the one with the least Σ distance² to the
     members. If several are equally far (to the square millimetre, because a grid's positions are rounded),

@@ -20,7 +20,7 @@ MODES: tuple[ModeName, ...] = get_args(ModeName)
 
 
 class PublisherMachine(Protocol):
-    """The members of a condition machine that a publisher's node calls."""
+    """The part of a condition machine's interface that a publisher's node calls."""
 
     def initial(self) -> Any: ...
     def react(self, state: Any, event: Event) -> tuple[Any, list[Transition]]: ...
@@ -31,14 +31,17 @@ class ReliableSettings:
     """Parameters of RTDDS: ring size, timeout and retries of a writer."""
 
     ring: int = 20
-    """Messages that wait or are unacknowledged.  [D18]"""
+    """The greatest number of messages that wait or are unacknowledged. [D18]"""
     rto: Duration = 400 * MILLISECOND
-    """The retransmission timeout, in microseconds.  [D21]"""
+    """The retransmission timeout in µs. [D21]"""
     retries: int | None = None
-    """After this many repetitions a message, but not its reader, is given up; ``None``: never.  [D22]"""
+    """The number of repetitions after which a writer gives up a message, but not its reader; ``None`` for no
+    limit. [D22]
+    """
     acknowledged: Literal["aggregated", "end-to-end"] = "aggregated"
-    """The sender of ACKs: the RN when all have it (chapter 6), or directly the reader (chapter 4 has one).
-    [D25]"""
+    """The sender of ACKs: the RN when all readers have the message (chapter 6), or each reader directly
+    (chapter 4, which has one reader). [D25]
+    """
 
     def __post_init__(self) -> None:
         if self.ring < 1:
@@ -51,29 +54,30 @@ class ReliableSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoverySettings:
-    """How often a subscription is repeated [D14], and how long it is valid."""
+    """The period and number of repetitions of a subscription [D14], and the duration of its validity."""
 
     repeats: int = 10
     every: Duration = SECOND
     lease: Duration | None = None
-    """How long a subscription is valid without a sign of life; readers send three in this time.
+    """The time in µs for which a subscription is valid without a sign of life. Readers send three signs in
+    this time.
 
-    ``None``: until it is withdrawn, as in the thesis (and in DDS by default).
+    With ``None``, a subscription is valid until it is withdrawn, as in the thesis (and in DDS by default).
     """
     spread: float = 0.5
     """The largest random delay of a repetition, as a share of ``every``.
 
-    Without it, subscribers that start together would repeat at the same times, and their frames would
+    Without a delay, subscribers that start together would repeat at the same times, and their frames would
     collide.
     """
 
     def after(self, now: Instant, period: Duration, chance: Random) -> Instant:
-        """Return the time a period from now, with a random delay."""
+        """Return the time one period after ``now``, with a random delay."""
         return now + round(period * (1 + self.spread * chance.random()))
 
     @property
     def renewal(self) -> Duration | None:
-        """The period of signs of life, or ``None`` without a lease."""
+        """The period in µs of signs of life; ``None`` without a lease."""
         return None if self.lease is None else self.lease * 3 // 10
 
     def __post_init__(self) -> None:
@@ -93,22 +97,24 @@ class DiscoverySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RotationSettings:
-    """Parameters of EATDDS: how the role of rendezvous node moves."""
+    """Parameters of EATDDS, which control how the role of rendezvous node moves."""
 
     round: Duration = 350 * SECOND
-    """How long a node has the role.  [D48]"""
+    """The time in µs for which a node has the role. [D48]"""
     reports: Duration = 350 * SECOND
-    """How often nodes report their energy.  [D47]"""
+    """The period in µs in which nodes report their energy. [D47]"""
     reporters: Literal["all", "cluster"] = "all"
-    """The nodes that report: all, as in the thesis, or those that can be elected."""
+    """The nodes that report: all, as in the thesis, or only those that can be elected."""
     slack: float = 0.0
-    """Nodes whose energy is less than the maximum by at most this share are candidates; the nearest is
-    elected.  [D51]"""
+    """The share below the maximum energy up to which a node is a candidate. The nearest candidate is elected.
+    [D51]
+    """
     sign: Duration = 70 * SECOND
-    """How often an RN sends a sign of life; after three missing ones another node replaces it."""
+    """The period in µs of an RN's signs of life. After three missing signs another node replaces it."""
     settle: Duration = 5 * SECOND
-    """How long an RN that was restarted or replaces a dead one sends no ACKs, so that subscribers can find
-    it."""
+    """The time in µs for which an RN sends no ACKs after a restart, or after it replaced a dead RN.
+    Subscribers need this time to find it.
+    """
 
     def __post_init__(self) -> None:
         if min(self.round, self.reports, self.sign, self.settle) <= 0 or not 0 <= self.slack < 1:
@@ -120,13 +126,13 @@ class AdaptiveSettings:
     """Parameters of ARQoS: rounds and thresholds; the thesis gives no values.  [D56–D59]"""
 
     round: Duration = 30 * SECOND
-    """T: how long a receiver counts."""
+    """T: the time in µs for which a receiver counts."""
     assurance: Duration = 2 * SECOND
-    """ATI: how long it then waits for late packets.  [D58]"""
+    """ATI: the time in µs for which the receiver then waits for late packets. [D58]"""
     pause: Duration = 8 * SECOND
-    """TI: between two rounds."""
+    """TI: the pause in µs between two rounds."""
     margin: float = 5.0
-    """Percent below and above the requested level: the two thresholds.  [D59]"""
+    """The distance of the two thresholds from the requested level, in percent. [D59]"""
 
     def __post_init__(self) -> None:
         if self.round <= 0 or min(self.assurance, self.pause) < 0 or self.margin < 0:
@@ -135,13 +141,13 @@ class AdaptiveSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class DdsDeployment:
-    """Topics, nodes and parameters that all nodes know."""
+    """The topics, nodes and parameters that are common to all nodes."""
 
     topics: TopicSet
     table: tuple[Peer, ...]
-    """Rendezvous nodes by hash: as many as MaxTopics.  [D10]"""
+    """The rendezvous nodes by hash, as many as MaxTopics. [D10]"""
     publishers: Mapping[TopicId, tuple[Peer, ...]]
-    """Known before deployment.  [D15]"""
+    """The publishers of each topic, which are known before deployment. [D15]"""
     mode: ModeName = "DefTDDS"
     reliable: ReliableSettings = ReliableSettings()
     discovery: DiscoverySettings = DiscoverySettings()
@@ -150,7 +156,7 @@ class DdsDeployment:
     schedule: SlotSchedule | None = None
     """The schedule of interference-free scheduling, if used.  [D32]"""
     conditions: Mapping[str, PublisherMachine] = field(default_factory=dict)
-    """The conditions that publishers' nodes can run, by name."""
+    """The conditions that publishers' nodes can evaluate, by name."""
     positions: Mapping[Peer, Point] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -166,8 +172,9 @@ class DdsDeployment:
             raise UsageError("a condition needs a name")
 
     def rendezvous(self, topic: TopicId) -> Peer:
-        """Return the RN of a topic: RN_address = Topic_id modulus MaxTopics, looked up in the table.
-        [D10]"""
+        """Return the RN of a topic by the rule RN_address = Topic_id modulus MaxTopics, looked up in the
+        table. [D10]
+        """
         return self.table[topic % len(self.table)]
 
     def publishers_of(self, topic: TopicId) -> tuple[Peer, ...]:

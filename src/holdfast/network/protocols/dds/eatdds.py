@@ -1,23 +1,22 @@
-"""EATDDS: the role of rendezvous node moves to the cluster's node with the most energy.  [D46–D51]
+"""EATDDS: the role of rendezvous node (RN) moves to the cluster's node with the most energy. [D46–D51]
 
-The thesis defines energy reports, rounds and the rule. The parts that it leaves out (spec §7, 18) are decided
-here.
+The thesis defines energy reports, rounds and the rule of election. This module decides the parts that the
+thesis leaves open (spec §7, 18).
 
-* *Rounds* are started by the main RN (the hash), so they are common to all nodes; the RN of the round
-  elects the next. If the main RN is silent for half a round too long, the RN of the round does not wait for
-  it.
-* *Terms* number the holders of a role. Of two claims the later term counts, and a node with an earlier one
-  is corrected.
-* *Hand-over*: the old RN sends its table in pieces, each until it is confirmed; with the last one the role
-  moves. Until then the old RN serves, so every acknowledged sample has reached all subscribers. If the next
-  RN does not answer, the second best is asked.
+* *Rounds* are started by the main RN (the hash), so they are common to all nodes. The RN of the round elects
+  the next RN. If the main RN is silent for half a round too long, the RN of the round does not wait for it.
+* *Terms* number the holders of a role. Of two claims the later term counts. A node with an earlier term is
+  corrected.
+* *Hand-over*: the old RN sends its table in pieces and repeats each until it is confirmed. With the last
+  piece the role moves. Until then the old RN serves, so every acknowledged sample has reached all
+  subscribers. If the next RN does not answer, the node with the second most energy is asked.
 * *Redirection*: a former RN forwards messages that still arrive and informs the sender. The main RN (the
   hash) always knows the holder, so a late joiner finds it.
 * *Failure*: an RN sends periodic signs of life. If three are missing and it does not answer a question, the
-  main RN takes the role, or the first publisher that is alive. It calls for subscriptions and sends no ACKs
-  until they had time to arrive; so does a restarted RN. Signs list the readers for possible successors, so
-  a successor waits for all of them, up to a lease.
-* *Lost subscribers*: signs go to the readers in the table. A subscriber that receives none for long
+  main RN takes the role, or the first publisher that is alive. The new RN calls for subscriptions and sends
+  no ACKs until these had time to arrive. So does a restarted RN. Signs list the readers for possible
+  successors, so a successor waits for all of them, up to a lease.
+* *Lost subscribers*: signs go to the readers in the table. A subscriber that receives no sign for too long
   subscribes again.
 """
 
@@ -47,26 +46,26 @@ from .step import DdsStep
 from .topic import TopicId
 
 SIGNS = 3
-"""After this many missing signs of life an RN counts as dead."""
+"""The number of missing signs of life after which an RN counts as dead."""
 TRIES = 10
-"""How often a piece of a hand-over is sent, or an RN asked, before giving up."""
+"""The number of times that a piece of a hand-over is sent, or an RN is asked, before the node gives up."""
 MOST_HOPS = 4
-"""How often a message is forwarded from RN to RN; a longer path would be a cycle."""
+"""The number of times that a message is forwarded from RN to RN. A longer path would be a cycle."""
 
 
 class RotationStep(DdsStep):
-    """Handles the part of one node in the rotation of roles."""
+    """Handles the inputs of a node that concern the rotation of roles."""
 
     # Who has the role.
 
     def holder(self, topic: TopicId) -> RoleHolder:
-        """Return the holder of a role as known here; initially, and in other modes always, the main RN."""
+        """Return the known holder of a role. Initially, and in other modes always, it is the main RN."""
         return self.state.roles.get(topic, RoleHolder(0, self.deployment.rendezvous(topic)))
 
     def start_rotation(self) -> None:
-        """Start as main RN or as watcher.
+        """Start as main RN or as possible successor of topics.
 
-        A main RN sends no ACKs at first: it may have been restarted while other nodes know a later holder.
+        A main RN sends no ACKs at first, because it may have restarted while other nodes know a later holder.
         """
         for topic in self.deployment.topics:
             if self.deployment.rendezvous(topic.id) == self.me:
@@ -76,15 +75,16 @@ class RotationStep(DdsStep):
                 self._watch_holder(topic.id)
 
     def _find_table(self, topic: TopicId) -> None:
-        """Subscribe again at the main RN and its successors: without signs, this subscriber is in no
-        table."""
+        """Subscribe again at the main RN and its successors. Without signs of life, this subscriber is in no
+        table.
+        """
         if topic not in self.state.rendezvous and self.state.reads(topic):
             self.subscribe_again(topic)
             self.on_sign(topic)
             self.state.without_table.add(topic)
 
     def forward_to_holder(self, message: DataMessage | Wish | EnergyUpdate, asker: Peer) -> None:
-        """Forward a message to the RN and send its sender the identity of that node."""
+        """Forward a message to the RN, and inform the message's sender of that node."""
         topic = topic_of(message)
         known = self.holder(topic)
         if message.hops >= MOST_HOPS or known.node == self.me:
@@ -95,7 +95,7 @@ class RotationStep(DdsStep):
             self.send(asker, Role(topic, *known))
 
     def on_role(self, sender: Peer, role: Role) -> None:
-        """Handle NEW-RN, or a question to an RN that may have been restarted and lost its role."""
+        """Handle NEW-RN, or a question to an RN that may have restarted and lost its role."""
         topic, claimed, state = role.topic, RoleHolder(role.term, role.node), self.state
         known = self.holder(topic)
         if sender == self.me:
@@ -122,8 +122,9 @@ class RotationStep(DdsStep):
             self.send(sender, Role(topic, *claimed, readers=state.predecessors.get(topic, ())))
 
     def _on_question(self, sender: Peer, role: Role, later: bool) -> None:
-        """Handle a message that names this node as RN; if it has lost its table, subscribers must subscribe
-        again."""
+        """Handle a message that names this node as RN. If this node has lost its table, subscribers must
+        subscribe again.
+        """
         rn = self.state.rendezvous.get(role.topic)
         if rn is None or later or (role.term == 0 and self.now < rn.silent_until):
             self._take_over(role.topic)
@@ -131,13 +132,13 @@ class RotationStep(DdsStep):
             self.send(sender, role)
 
     def on_sign(self, topic: TopicId) -> None:
-        """Record a sign of life of the RN; if these stop, the subscriber will subscribe again."""
+        """Record a sign of life of the RN. If signs stop, the subscriber will subscribe again."""
         self.state.without_table.discard(topic)
         if self.state.reads(topic):
             self.set_timer(f"lonely/{topic}", (SIGNS + 1) * self.deployment.rotation.sign)
 
     def on_rotation_timer(self, kind: str, topic: TopicId) -> None:
-        """Handle a timer of the rotation."""
+        """Dispatch a timer of the rotation of roles, for a topic."""
         state = self.state
         match kind:
             case "handover":
@@ -158,14 +159,14 @@ class RotationStep(DdsStep):
                 self._call_subscribers(topic)
 
     def _start_timer(self, kind: str, topic: TopicId) -> None:
-        """Set a timer of the rotation."""
+        """Set a timer of the rotation of roles, with the delay of its kind."""
         terms = self.deployment.rotation
         overdue = terms.round * 3 // 2
         delays = {"round": terms.round, "overdue": overdue, "sign": terms.sign, "fresh": SECOND}
         self.set_timer(f"{kind}/{topic}", delays[kind])
 
     def _watch_holder(self, topic: TopicId) -> None:
-        """Wait for the next signs of life as a possible successor; later ones wait longer."""
+        """Wait for the next signs of life as a possible successor. Later successors wait longer."""
         successors = self.deployment.successors(topic)
         self.state.suspected.pop(topic, None)
         if self.me in successors and topic not in self.state.rendezvous:
@@ -173,11 +174,11 @@ class RotationStep(DdsStep):
             self.set_timer(f"watch/{topic}", signs * self.deployment.rotation.sign)
 
     def _silent_rendezvous(self, registry: SubscriptionTable) -> Rendezvous:
-        """Return an RN that sends no ACKs for a while."""
+        """Return the state of an RN that sends no ACKs until its table can be complete."""
         return Rendezvous(registry, silent_until=self.now + self.deployment.rotation.settle)
 
     def _take_role(self, topic: TopicId, term: int, rendezvous: Rendezvous) -> None:
-        """Take the role."""
+        """Take the role of RN for a topic in a term."""
         self.state.rendezvous[topic] = rendezvous
         self.state.clusters[topic] = EnergyCluster(attempted=term)
         self.state.roles[topic] = RoleHolder(term, self.me)
@@ -187,7 +188,7 @@ class RotationStep(DdsStep):
         self._announce(topic, fresh=rendezvous.silent_until > BEGINNING)
 
     def _suspect(self, topic: TopicId) -> None:
-        """Ask an RN without signs of life, and take its role if it never answers."""
+        """Ask an RN without signs of life whether it is alive. Take its role if it never answers."""
         asked = self.state.suspected[topic] = self.state.suspected.get(topic, 0) + 1
         if asked > TRIES:
             self._take_over(topic)
@@ -211,12 +212,12 @@ class RotationStep(DdsStep):
         self.subscribe_again(topic)
 
     def _call_subscribers(self, topic: TopicId) -> None:
-        """Ask all subscribers to subscribe again."""
+        """Ask all subscribers of a topic to subscribe again."""
         self.send(EVERYBODY, Role(topic, *self.holder(topic), fresh=True))
         self._start_timer("fresh", topic)
 
     def _resign(self, topic: TopicId, to: RoleHolder) -> None:
-        """Give up the role; send the table to the new RN unless a hand-over is in progress."""
+        """Give up the role. Send the table to the new RN unless a hand-over is in progress."""
         rn = self.state.rendezvous.pop(topic, None)
         self.state.clusters.pop(topic, None)
         if rn is None:
@@ -230,7 +231,7 @@ class RotationStep(DdsStep):
             self._transfer(TableTransfer(topic, to.node, to.term, deque(wishes), role=False))
 
     def _announce(self, topic: TopicId, fresh: bool = False) -> None:
-        """Send the holder of the role to the cluster and to possible successors."""
+        """Send the identity of the holder to the cluster and to possible successors."""
         role = Role(topic, *self.holder(topic), fresh)
         successors = self.deployment.successors(topic)
         with_readers = replace(role, readers=tuple(self.state.rendezvous[topic].registry.subscribers()))
@@ -244,7 +245,7 @@ class RotationStep(DdsStep):
         return list(dict.fromkeys([self.me, *self.deployment.publishers_of(topic), *subscribers]))
 
     def subscribe_again(self, topic: TopicId) -> None:
-        """Repeat the subscriptions of all readers of a topic, as often as at first."""
+        """Repeat the subscriptions of all readers of a topic, as often as new subscriptions."""
         for number, reader in self.state.readers.items():
             if reader.wish.topic == topic:
                 reader.times_sent = 0
@@ -273,7 +274,7 @@ class RotationStep(DdsStep):
         )
 
     def on_energy(self, _sender: Peer, report: EnergyUpdate) -> None:
-        """Handle ENERGY UPDATE of another node."""
+        """Handle ENERGY UPDATE of another node: record it as RN, or forward it to the RN."""
         if report.topic not in self.state.clusters:
             self.forward_to_holder(report, report.node)
             return
@@ -283,14 +284,14 @@ class RotationStep(DdsStep):
     # Rounds and hand-over.
 
     def _begin_round(self, topic: TopicId) -> None:
-        """Start a round as main RN, whichever node has the role.  [D48]"""
+        """Start a round as main RN, whichever node has the role. [D48]"""
         if topic in self.state.clusters:
             self._on_round_over(topic)
         else:
             self.send(self.holder(topic).node, NewRound(topic))
 
     def on_new_round(self, _sender: Peer, message: NewRound) -> None:
-        """Handle NEW ROUND of the main RN."""
+        """Handle NEW ROUND of the main RN: end the present round."""
         self._on_round_over(message.topic)
 
     def _on_round_over(self, topic: TopicId) -> None:
@@ -300,7 +301,7 @@ class RotationStep(DdsStep):
             self._end_round(topic)
 
     def _end_round(self, topic: TopicId) -> None:
-        """Nominate the node with the most energy; continue if that is this node.  [D49]"""
+        """Elect the node with the most energy, and hand over the role unless it is this node. [D49]"""
         terms, cluster, state = self.deployment.rotation, self.state.clusters[topic], self.state
         if topic in state.transfers:
             return
@@ -319,12 +320,12 @@ class RotationStep(DdsStep):
             self._transfer(TableTransfer(topic, chosen, cluster.attempted, wishes))
 
     def _transfer(self, transfer: TableTransfer) -> None:
-        """Start a hand-over."""
+        """Start to hand over a table."""
         self.state.transfers[transfer.topic] = transfer
         self._send_next_piece(transfer)
 
     def _send_next_piece(self, transfer: TableTransfer) -> None:
-        """Send the next piece of a table."""
+        """Send the next piece of a table in a hand-over."""
         queue = transfer.queue
         transfer.piece = tuple(queue.popleft() for _ in range(min(ENTRIES, len(queue))))
         transfer.number += 1
@@ -332,7 +333,7 @@ class RotationStep(DdsStep):
         self._send_piece(transfer)
 
     def _send_piece(self, transfer: TableTransfer) -> None:
-        """Send the current piece of a table, again after the timeout."""
+        """Send the current piece of a table, and set the timer for its repetition."""
         topic, last = transfer.topic, transfer.role and not transfer.queue
         self.send(transfer.to, TableHandover(topic, transfer.term, transfer.number, transfer.piece, last))
         self.set_timer(f"handover/{topic}", self.deployment.reliable.rto)
@@ -357,7 +358,7 @@ class RotationStep(DdsStep):
             self._end_round(topic)
 
     def on_handover(self, sender: Peer, piece: TableHandover) -> None:
-        """Handle a piece of a table; with the last one take the role if this node does not have it."""
+        """Handle a piece of a table. With the last piece, take the role unless this node has it already."""
         state, known, topic = self.state, self.holder(piece.topic), piece.topic
         if piece.term < known.term:
             return
@@ -384,7 +385,7 @@ class RotationStep(DdsStep):
                 self._take_role(topic, piece.term, Rendezvous(incoming.registry))
 
     def on_taken(self, _sender: Peer, taken: DdsTaken) -> None:
-        """Handle the confirmation of a piece; after the last one the role is gone."""
+        """Handle the confirmation of a piece. After the last one, the role has moved."""
         topic = taken.topic
         transfer = self.state.transfers.get(topic)
         if transfer is None or (transfer.term, transfer.number) != (taken.term, taken.number):

@@ -1,8 +1,8 @@
-"""Interference-free scheduling: adjacent nodes send at different times.  [D32]
+"""Interference-free scheduling: adjacent nodes send at different times. [D32]
 
 The thesis gives no rule. Here, nodes of a grid that could disturb each other or a common neighbour have
-different slots, nine in all. A sample waits for its node's next slot; answers to it (forwarding, ACKs,
-repetitions) do not wait.
+different slots; nine slots are sufficient. A sample waits for its node's next slot. Its forwarding, ACKs and
+repetitions do not wait.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SLOTS = 9
 
 @dataclass(frozen=True, slots=True)
 class SlotSchedule:
-    """The slot of each node in every period; the thesis sends within one second."""
+    """The slot of each node in every period. In the thesis, the period is one second."""
 
     slots: Mapping[Peer, int]
     period: Duration = SECOND
@@ -32,11 +32,11 @@ class SlotSchedule:
                 raise UsageError(f"Schedule: node {node} has slot {slot}; slots are 0 to {SLOTS - 1}")
 
     def offset(self, node: Peer) -> Duration:
-        """Return when a node's slot begins within a period."""
+        """Return the start of a node's slot within a period, in µs."""
         return self.slots.get(node, 0) * self.period // SLOTS
 
     def next(self, node: Peer, now: Instant) -> Instant:
-        """Return when a node may send next: now, if its slot begins now.
+        """Return the next time at which a node may send; ``now`` if its slot begins now.
 
         >>> SlotSchedule({"7": 3}, period=900).next("7", 1_000)
         1200
@@ -46,8 +46,7 @@ class SlotSchedule:
 
 
 def grid_slots(rows: int, columns: int) -> dict[Peer, int]:
-    """Return slots for a grid with eight neighbours, in which nodes with the same slot are more than two hops
-    apart.
+    """Return slots for a grid with eight neighbours. Nodes with the same slot are more than two hops apart.
 
     >>> grid_slots(2, 4)["5"], grid_slots(4, 4)["15"]
     (4, 0)

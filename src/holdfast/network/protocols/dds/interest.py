@@ -24,14 +24,14 @@ COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 class FieldConstraint(msgspec.Struct, frozen=True, array_like=True):
-    """A comparison of a field with a value; a missing value satisfies none.  [D6]"""
+    """A comparison of a field with a value. A missing value satisfies no comparison. [D6]"""
 
     field: str
     comparison: Comparison
     value: float | int | str | bool
 
     def is_satisfied_by(self, values: Mapping[str, Value]) -> bool:
-        """Whether a sample satisfies it."""
+        """Whether the values of a sample satisfy the comparison."""
         found = values.get(self.field)
         if found is None or isinstance(found, str) != isinstance(self.value, str):
             return False
@@ -44,19 +44,20 @@ def satisfies_all(where: Iterable[FieldConstraint], values: Mapping[str, Value])
 
 
 class Interest(msgspec.Struct, frozen=True, kw_only=True):
-    """A subscription of an application: to a topic (and those below it), or to a type."""
+    """A subscription of an application: to a topic with its descendants, or to a type."""
 
     topic: str | None = None
     type: str | None = None
     where: tuple[FieldConstraint, ...] = ()
     condition: str | None = None
-    """Deliver not the samples, but the starts and ends of this condition, evaluated on the publisher's
-    node."""
+    """A condition that the publisher's node evaluates. Its starts and ends are delivered in place of
+    samples.
+    """
     level: Level | None = None
-    """``None``: the level of the topic.  [D8]"""
+    """The reliability level; ``None`` for the level of the topic. [D8]"""
 
     def matching_topics(self, topics: TopicSet) -> list[DdsTopic]:
-        """Return the topics that need a reader each.  [D7]"""
+        """Return the topics of the interest, each of which needs a reader. [D7]"""
         if (self.topic is None) == (self.type is None):
             raise UsageError("an interest names a topic or a type, one of the two")
         found = topics.descendants(self.topic) if self.topic is not None else topics.of_type(str(self.type))

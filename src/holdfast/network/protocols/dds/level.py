@@ -1,9 +1,9 @@
 """Reliability levels: a threshold above which samples must arrive, or delivery of transitions.
 
 Best effort and full reliability are the two ends of partial reliability: a threshold that no reading exceeds,
-and one that every sample exceeds. So of several thresholds the lowest is the strongest [D8, D26, D30]. By
-transition, not the reading decides but its effect: a sample that starts or ends a condition of its topic must
-arrive, a sample within a state need not.
+and a threshold that every sample exceeds. So of several thresholds, the lowest is the strongest [D8, D26,
+D30]. With the level ``transition``, not the reading decides but its effect: a sample that starts or ends a
+condition of its topic must arrive.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Threshold = float
 Level = Threshold | Literal["transition"]
 
 BEST_EFFORT: Final[Threshold] = inf
-"""BEQoS: sent once.  [D16]"""
+"""BEQoS, best effort: a sample is sent once. [D16]"""
 FULL: Final[Threshold] = -inf
-"""FRQoS: sent until acknowledged.  [D17, D22]"""
+"""FRQoS, full reliability: a sample is sent until it is acknowledged. [D17, D22]"""
 TRANSITION: Final = "transition"
-"""A sample that starts or ends a condition is sent until acknowledged, all others once."""
+"""The level at which only samples that start or end a condition are sent until they are acknowledged."""
 
 
 def partial(threshold: float) -> Threshold:

@@ -1,8 +1,8 @@
-"""The messages between nodes; frozen values that msgspec encodes.
+"""The messages between nodes, as frozen values that msgspec encodes.
 
-A sample is named by (origin, session, topic, condition, sequence): the thesis numbers nothing, so its ACKs
-and repetitions would be ambiguous (spec §7, 21). ``bytes_of`` is the size of a message on a mote. Tags and
-the order of fields are the wire format.
+The name of a sample is (origin, session, topic, condition, sequence). The thesis numbers no samples, so its
+ACKs and repetitions would be ambiguous (spec §7, 21). ``bytes_of`` is the size of a message on a mote. Tags
+and the order of fields are the wire format.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from .level import Level, Threshold
 from .topic import TopicId
 
 PLAIN = ""
-"""The condition of ordinary samples."""
+"""The condition name of ordinary samples, which belong to no condition."""
 EVERY_READER = -1
-"""The reader of an ``DdsUnsubscribe`` that ends all subscriptions of a subscriber to the topic."""
+"""The reader number of a ``DdsUnsubscribe`` that ends all subscriptions of a subscriber to the topic."""
 
 
 class SampleStream(NamedTuple):
@@ -34,22 +34,22 @@ class SampleStream(NamedTuple):
 
 
 class SampleName(NamedTuple):
-    """The name of a sample; within a stream the later name is the larger."""
+    """The name of a sample. Within a stream, the later name is the larger."""
 
     origin: Peer
     stream: SampleStream
     session: Instant
-    """The start time of its node, because numbers restart with the node."""
+    """The start time of its node. It is part of the name because numbers restart with the node."""
     sequence: int
 
     @property
     def place(self) -> tuple[Instant, int]:
-        """Its position in its stream."""
+        """The position of the sample in its stream."""
         return (self.session, self.sequence)
 
 
 class ReaderMessage(msgspec.Struct, frozen=True, array_like=True):
-    """A message about the subscription of one reader; ``version`` numbers its changes."""
+    """A message about the subscription of one reader. ``version`` numbers its changes."""
 
     topic: TopicId
     subscriber: Peer
@@ -58,13 +58,15 @@ class ReaderMessage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class DdsSubscribe(ReaderMessage, frozen=True, array_like=True, tag="subscribe"):
-    """SUBSCRIBE: the subscription of one reader. Of two with the same reader the later version counts."""
+    """SUBSCRIBE: the subscription of one reader. Of two messages with the same reader, the later version
+    counts.
+    """
 
     level: Level
     where: tuple[FieldConstraint, ...] = ()
     condition: str = PLAIN
     hops: int = 0
-    """How often it was forwarded to another rendezvous node."""
+    """The number of times that it was forwarded to another rendezvous node."""
 
 
 class DdsUnsubscribe(ReaderMessage, frozen=True, array_like=True, tag="unsubscribe"):
@@ -78,15 +80,19 @@ class DdsNotification(msgspec.Struct, frozen=True, array_like=True, tag="notific
 
     wish: DdsSubscribe | DdsUnsubscribe
     asks: bool = False
-    """Whether it is a repetition by the RN that must be confirmed."""
+    """Whether the RN repeats the message, so that the publisher must confirm it."""
 
 
 class Recognition(ReaderMessage, frozen=True, array_like=True, tag="recognised"):
-    """Confirms that a publisher has a reliable reader's subscription; the RN repeats it until then."""
+    """Confirms that a publisher has a reliable reader's subscription. The RN repeats the notification until
+    then.
+    """
 
 
 class Demand(msgspec.Struct, frozen=True, array_like=True, tag="demand"):
-    """The combined demand of all subscribers on a topic's publishers; sent only if it is not the default."""
+    """The combined demand of all subscribers on a topic's publishers. It is sent only if it is not the
+    default.
+    """
 
     topic: TopicId
     level: Threshold
@@ -104,19 +110,19 @@ class DataMessage(msgspec.Struct, frozen=True, array_like=True, tag="data"):
     reliable: bool
     values: Mapping[str, Value]
     time: Instant
-    """When it was published."""
+    """The time at which the sample was published."""
     again: bool = False
-    """Whether its writer has sent it before."""
+    """Whether its writer has sent the sample before."""
     is_stored: bool = False
-    """ARQoS at 100 %: its writer stores it and answers NACKs."""
+    """For ARQoS at 100 %: whether the writer stores the sample and answers NACKs."""
     status: Status = "atomic"
     since: Instant | None = None
     demand: int = 0
     """The digest of the demand that its publisher knows."""
     forwarded: bool = False
-    """Whether it comes from the RN, and so is for a reader."""
+    """Whether the message comes from the RN, and is therefore for a reader."""
     turns: bool = False
-    """Whether it starts or ends a condition of its topic."""
+    """Whether the sample starts or ends a condition of its topic."""
     hops: int = 0
 
 
@@ -125,13 +131,13 @@ class SampleAck(msgspec.Struct, frozen=True, array_like=True, tag="ack"):
 
     name: SampleName
     complete: bool = False
-    """From the RN: it has arrived at all subscribers that need it.  [D31]"""
+    """From the RN: whether the sample has arrived at all subscribers that need it. [D31]"""
     unread: bool = False
-    """From the RN: there is no subscriber to the topic."""
+    """From the RN: whether the topic has no subscriber."""
 
 
 class EnergyUpdate(msgspec.Struct, frozen=True, array_like=True, tag="energy"):
-    """ENERGY UPDATE: the joules that a node has left.  [D47]"""
+    """ENERGY UPDATE: the remaining energy of a node in joules. [D47]"""
 
     topic: TopicId
     node: Peer
@@ -140,7 +146,7 @@ class EnergyUpdate(msgspec.Struct, frozen=True, array_like=True, tag="energy"):
 
 
 class Role(msgspec.Struct, frozen=True, array_like=True, tag="role"):
-    """NEW-RN: the rendezvous node of a topic. Of two messages the one with the later term counts."""
+    """NEW-RN: the rendezvous node of a topic. Of two messages, the one with the later term counts."""
 
     topic: TopicId
     term: int
@@ -148,7 +154,7 @@ class Role(msgspec.Struct, frozen=True, array_like=True, tag="role"):
     fresh: bool = False
     """Whether the RN has no subscribers yet, so that they must subscribe again."""
     readers: tuple[Peer, ...] = ()
-    """For possible successors: the subscribers in its table."""
+    """The subscribers in the RN's table, sent to possible successors."""
 
 
 class NewRound(msgspec.Struct, frozen=True, array_like=True, tag="round"):
@@ -158,7 +164,7 @@ class NewRound(msgspec.Struct, frozen=True, array_like=True, tag="round"):
 
 
 class TableHandover(msgspec.Struct, frozen=True, array_like=True, tag="handover"):
-    """A piece of the subscriber table for the next RN; with the last one the role moves."""
+    """A piece of the subscriber table for the next RN. With the last piece, the role moves."""
 
     topic: TopicId
     term: int
@@ -184,7 +190,7 @@ class LevelRequest(msgspec.Struct, frozen=True, array_like=True, tag="level"):
 
 
 class Switch(msgspec.Struct, frozen=True, array_like=True, tag="switch"):
-    """SWITCH of ARQoS: a receiver orders a publisher to best-effort or reliable mode.  [D57]"""
+    """SWITCH of ARQoS: a receiver orders a publisher to use best-effort or reliable mode. [D57]"""
 
     topic: TopicId
     origin: Peer
@@ -193,21 +199,23 @@ class Switch(msgspec.Struct, frozen=True, array_like=True, tag="switch"):
 
 
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True, tag="heartbeat"):
-    """ARQoS at 100 %: announces the last sample; every receiver answers whether samples are missing."""
+    """Announces a writer's last sample, for ARQoS at 100 %. Every receiver answers whether samples are
+    missing.
+    """
 
     name: SampleName
     first: int
-    """The first sample that is still stored for the receiver."""
+    """The first sample that the writer still stores for the receiver."""
 
 
 class Have(msgspec.Struct, frozen=True, array_like=True, tag="have"):
-    """ARQoS at 100 %: everything up to this sample has arrived."""
+    """Confirms that all samples up to this one have arrived, for ARQoS at 100 %."""
 
     name: SampleName
 
 
 class Nack(msgspec.Struct, frozen=True, array_like=True, tag="nack"):
-    """NACK: these samples are missing.  [D60]"""
+    """NACK: lists the samples that are missing at a receiver. [D60]"""
 
     stream: SampleStream
     session: Instant
@@ -239,7 +247,7 @@ MESSAGES: tuple[type, ...] = get_args(DdsMessage)
 # (seconds), a version 2, a number 4, a constraint 6 (field, comparison, value).
 
 UNIT = 20
-"""The message length in all experiments of the thesis, in bytes.  [D9]"""
+"""The length in bytes of messages in all experiments of the thesis. [D9]"""
 _WISH, _CONSTRAINT, _NAME, _NUMBER = 12, 6, 9, 4
 _PLAIN_SIZES: dict[type, int] = {
     DdsUnsubscribe: 8,
@@ -255,7 +263,7 @@ _PLAIN_SIZES: dict[type, int] = {
     Have: _NAME,
 }
 ENTRIES = 4
-"""The number of subscriptions in one piece of a hand-over, each with one or two constraints."""
+"""The number of subscriptions in one piece of a hand-over. Each has one or two constraints."""
 
 
 def bytes_of(message: DdsMessage) -> int:
@@ -277,7 +285,7 @@ def bytes_of(message: DdsMessage) -> int:
 
 
 def topic_of(message: DdsMessage) -> TopicId:
-    """Return the topic that a message is about."""
+    """Return the topic to which a message refers."""
     match message:
         case DataMessage(name) | SampleAck(name) | Heartbeat(name) | Have(name):
             return name.stream.topic
@@ -298,6 +306,6 @@ def cause_of(message: DdsMessage) -> str:
 
 
 def message_name(message: DdsMessage | type[DdsMessage]) -> str:
-    """Return the name of a message, or of its class, in traces and accounts."""
+    """Return the name of a message, or of its class, for traces and accounts."""
     name = wire_name(message)
     return "LevelRequest" if name == "Level" else name

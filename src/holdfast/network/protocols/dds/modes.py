@@ -1,4 +1,4 @@
-"""The four routes of subscriptions and samples.  [D10–D13, D40–D43, D46]
+"""The four modes, which differ in the routes of subscriptions and samples. [D10–D13, D40–D43, D46]
 
 | mode    | a subscription goes to               | its table is at     | a sample goes to                    |
 |---------|--------------------------------------|---------------------|-------------------------------------|
@@ -22,9 +22,9 @@ class DdsMode:
     """The properties that distinguish the modes."""
 
     asks: Literal["rendezvous", "everybody"]
-    """The receiver of subscriptions."""
+    """The node to which subscribers send subscriptions."""
     keeper: Literal["rendezvous", "publishers"]
-    """The owner of the table of subscribers, which forwards or sends samples."""
+    """The node that stores the table of subscribers and sends samples to them."""
     rotates: bool = False
     """Whether the role of RN moves from round to round."""
 

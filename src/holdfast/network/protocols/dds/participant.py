@@ -1,7 +1,7 @@
-"""A node of the DDS family as a protocol machine: publisher, subscriber, rendezvous node, or all at once.
+"""The machine of a node of the DDS family: publisher, subscriber, rendezvous node, or all at once. [D1–D3]
 
-It only dispatches inputs to the roles of the node: add a message, a request or a timer to the tables below.
-[D1–D3]
+This module only dispatches inputs to the roles of the node. To add a message, a request or a timer, add it to
+the tables below.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class DdsParticipant:
     me: Peer
 
     def initial(self) -> DdsState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return DdsState()
 
     def handle(self, state: DdsState, given: Input) -> tuple[DdsState, list[Effect]]:
-        """Handle one input; messages of a node to itself are handled at once, without the radio."""
+        """Handle one input. The node's messages to itself are handled at once, without the radio."""
         step = _Step(self.deployment, self.me, state, given.now)
         step.on_input(given)
         effects: list[Effect] = []
@@ -50,7 +50,7 @@ class _Step(ReceiverStep, OriginatorStep, BrokerStep):
     """Handles one input of a node in all its roles."""
 
     def on_input(self, given: Input) -> None:
-        """Dispatch an input."""
+        """Dispatch an input to the role that handles it."""
         match given:
             case Started(now, seed):
                 self.state.session = now
@@ -78,14 +78,14 @@ class _Step(ReceiverStep, OriginatorStep, BrokerStep):
             self.state.counted["not understood"] += 1
 
     def on_subscription(self, _sender: Peer, wish: message.DdsSubscribe | message.DdsUnsubscribe) -> None:
-        """Handle a subscription or its end: at publishers, or at the RN."""
+        """Handle a subscription or its end, at a publisher or at the RN."""
         if self.mode.asks == "everybody":
             self.on_own_subscription(wish)
         else:
             self.on_rn_subscription(wish)
 
     def on_data(self, sender: Peer, data: message.DataMessage) -> None:
-        """Handle a sample: the RN forwards it; a reader delivers and then acknowledges it."""
+        """Handle a sample: the RN forwards it; a reader delivers it and then acknowledges it."""
         if self.mode.brokered and not data.forwarded:
             self.on_rn_data(data)
             return
@@ -97,7 +97,8 @@ class _Step(ReceiverStep, OriginatorStep, BrokerStep):
 
     def on_ack(self, sender: Peer, ack: message.SampleAck) -> None:
         """Handle an ACK: from a subscriber at the RN, from the RN at a publisher, or directly between the
-        two."""
+        two.
+        """
         if self.mode.brokered and not ack.complete:
             self.on_rn_ack(sender, ack)
         else:
@@ -142,7 +143,9 @@ HANDLERS: Mapping[type, Callable[[_Step, Peer, Any], None]] = {
     message.DdsTaken: _Step.on_taken,
 }
 ROTATION = message.EnergyUpdate, message.Role, message.NewRound, message.TableHandover, message.DdsTaken
-"""Messages of EATDDS alone, except a fresh ``Role``: with it an RN of DefTDDS calls for subscriptions."""
+"""Messages of EATDDS only. The exception is a fresh ``Role``, with which an RN of DefTDDS calls for
+subscriptions.
+"""
 TIMERS: Mapping[str, Callable[[_Step, int], None]] = {
     "tell": _Step.notify_next,
     "notify": _Step.notify_again,

@@ -1,7 +1,7 @@
 """State filters on the publisher's node: only starts and ends of a condition are sent, reliably.
 
-A subscription with a condition is evaluated where the samples originate. Each publisher runs the machine on
-its own samples, so only conditions per source are possible (law 3: split by scope).
+A condition of a subscription is evaluated where the samples originate. Each publisher runs the machine on its
+own samples, so only conditions per source are possible (law 3: split by scope).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class PlacedConditions:
     samples: dict[TopicId, int] = field(default_factory=dict)
 
     def place(self, topic: TopicId, names: Iterable[str], known: Machines) -> None:
-        """Run exactly these conditions on a topic; running ones keep their state."""
+        """Run exactly the named conditions on a topic. Conditions that already run keep their state."""
         wanted = {name for name in names if name in known}
         for key in [k for k in self.states if k[0] == topic and k[1] not in wanted]:
             del self.states[key]
@@ -39,7 +39,7 @@ class PlacedConditions:
     def react(
         self, topic: DdsTopic, source: Peer, values: Values, time: Instant, known: Machines
     ) -> Iterator[tuple[str, Transition]]:
-        """Yield the transitions that a sample causes."""
+        """Yield the transitions that a sample causes, each with the name of its condition."""
         number = self.samples[topic.id] = self.samples.get(topic.id, -1) + 1
         event = Event(topic.name, time, source, values, number)
         for key in [k for k in self.states if k[0] == topic.id]:

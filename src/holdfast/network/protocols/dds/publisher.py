@@ -1,4 +1,4 @@
-"""A node as publisher: its writers, the demand of subscribers, and the conditions that run here."""
+"""The role of publisher: its writers, the demand of subscribers, and the conditions that it evaluates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .topic import DdsTopic
 
 
 class WrittenSample(NamedTuple):
-    """A sample to be written: values, and the transition that they mean for a condition."""
+    """A sample to be written: its values, and the transition that it means for a condition."""
 
     values: Mapping[str, Value]
     time: Instant
@@ -48,7 +48,7 @@ class WrittenSample(NamedTuple):
 
 
 class PublisherStep(RotationStep):
-    """Handles inputs of a publisher: ``advertise()``, ``publish()``, and answers to what it sent.  [D1]"""
+    """Handles inputs of a publisher: ``advertise()``, ``publish()``, and answers to its messages. [D1]"""
 
     def advertise(self, asked: DdsAdvertiseRequest) -> None:
         """Create a writer for a topic.  [D7]"""
@@ -64,7 +64,7 @@ class PublisherStep(RotationStep):
         self.state.subscribers.setdefault(topic.id, SubscriptionTable(topic))
 
     def publish(self, asked: DdsPublishRequest) -> None:
-        """Accept a sample of the application: send it now or, with IFS, in the node's next slot.  [D32]"""
+        """Accept a sample of the application. Send it now or, with IFS, in the node's next slot. [D32]"""
         topic, state = self.deployment.topics.by_its_name(asked.topic), self.state
         stream = SampleStream(topic.id)
         if stream not in state.writers:
@@ -88,8 +88,9 @@ class PublisherStep(RotationStep):
             self._write(self.deployment.topics.by_id[topic], values, time)
 
     def _write(self, topic: DdsTopic, values: Mapping[str, Value], time: Instant) -> None:
-        """Offer a sample to writers: for subscribers of samples, and for those of conditions that it
-        changes."""
+        """Offer a sample to the writers for subscribers of samples, and for subscribers of conditions that it
+        changes.
+        """
         state, known, demand = self.state, self.deployment.conditions, self._demand(topic)
         deciding = topic.transition_conditions if demand.turns else ()
         state.placed_conditions.place(topic.id, {*demand.conditions, *deciding}, known)
@@ -137,7 +138,7 @@ class PublisherStep(RotationStep):
         self.emit(Deliver(SampleRefused(stream, values, time)))
 
     def on_writer_ack(self, sender: Peer, ack: SampleAck) -> None:
-        """Handle an ACK for a writer: from the RN for all, or from one subscriber."""
+        """Handle an ACK for a writer: from the RN for all subscribers, or from one subscriber."""
         writer = self.state.writers.get(ack.name.stream)
         if writer is None or ack.complete != self.mode.brokered:
             return
@@ -150,7 +151,7 @@ class PublisherStep(RotationStep):
         self.effects += released
 
     def on_timeout(self, stream: SampleStream) -> None:
-        """Handle the retransmission timeout."""
+        """Handle the retransmission timeout of a stream: send the head of its ring again."""
         if not self.mode.brokered:
             list(self.remove_lapsed(self.state.subscribers[stream.topic]))
         self.effects += rtdds.on_timeout(self.state.writers[stream], self._sending_parameters(stream))
@@ -166,7 +167,7 @@ class PublisherStep(RotationStep):
         return rtdds.SendingParameters(route, self.now, self.deployment.reliable, counted, brokered)
 
     def _demand(self, topic: DdsTopic) -> Demand:
-        """Return the demand of subscribers as known here."""
+        """Return the demand of subscribers that this node knows."""
         if not self.mode.brokered:
             return self.state.subscribers[topic.id].demand()
         return self.state.demands.get(topic.id, default_demand(topic))
@@ -176,7 +177,7 @@ class PublisherStep(RotationStep):
         self.state.demands[demand.topic] = demand
 
     def on_notification(self, rn: Peer, note: DdsNotification) -> None:
-        """Handle a subscription that the RN passes on in HyTDDS; confirm it if it is reliable."""
+        """Handle a subscription that the RN forwards in HyTDDS. Confirm it if it is reliable."""
         wish = note.wish
         is_new = self.on_own_subscription(wish)
         if isinstance(wish, DdsUnsubscribe) or wish.topic not in self.state.subscribers:
@@ -185,10 +186,11 @@ class PublisherStep(RotationStep):
             self.send(rn, Recognition(wish.topic, wish.subscriber, wish.reader, wish.version))
 
     def on_own_subscription(self, wish: DdsSubscribe | DdsUnsubscribe) -> bool:
-        """Update the own table with a subscription, in BLTDDS and HyTDDS; whether it is new.  [D40, D43]
+        """Update the publisher's own table with a subscription, in BLTDDS and HyTDDS; return whether it is
+        new. [D40, D43]
 
-        An acknowledgement of a subscriber that has left is not awaited; at its timeout a sample has no
-        receiver left.
+        A writer does not wait for the acknowledgement of a subscriber that has left. At the timeout, a sample
+        then has no receiver left.
         """
         table = self.state.subscribers.get(wish.topic)
         return table is not None and self.register(table, wish)

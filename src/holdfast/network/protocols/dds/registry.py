@@ -1,4 +1,4 @@
-"""The table of subscriptions of a topic: at an RN, or at a publisher in modes without one."""
+"""The table of subscriptions of a topic, at an RN or, in modes without an RN's table, at a publisher."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ ReaderKey = tuple[Peer, int]
 
 @dataclass(slots=True)
 class SubscriptionTable:
-    """Subscriptions by subscriber and reader; the latest version counts, in whatever order they arrive."""
+    """Subscriptions by subscriber and reader. The latest version counts, whatever the order of arrival."""
 
     topic: DdsTopic
     wishes: dict[ReaderKey, DdsSubscribe] = field(default_factory=dict)
     ended: dict[ReaderKey, Instant] = field(default_factory=dict)
-    """The versions up to which subscriptions have ended."""
+    """For each reader, the version up to which its subscription has ended."""
     reliable_orders: dict[tuple[Peer, Peer], bool] = field(default_factory=dict)
-    """ARQoS: by receiver and origin, whether the receiver ordered reliable mode."""
+    """For ARQoS: whether a receiver ordered reliable mode from an origin, by receiver and origin."""
     signs: dict[ReaderKey, Instant] = field(default_factory=dict)
     """The time of each reader's last sign of life."""
 
     def add(self, wish: DdsSubscribe, now: Instant) -> bool:
         """Add a subscription; return whether it is new.
 
-        Repetitions count as signs of life, old versions are ignored.
+        A repetition counts as a sign of life. An old version is ignored.
         """
         key = (wish.subscriber, wish.reader)
         known = self.wishes.get(key)
@@ -49,7 +49,7 @@ class SubscriptionTable:
         return True
 
     def apply(self, wish: DdsSubscribe | DdsUnsubscribe, now: Instant) -> bool:
-        """Add a subscription or end one; return whether it is a new subscription."""
+        """Add or end a subscription; return whether it is a new subscription."""
         if isinstance(wish, DdsSubscribe):
             return self.add(wish, now)
         self.remove(wish)
@@ -61,7 +61,7 @@ class SubscriptionTable:
             self.apply(wish, now)
 
     def remove(self, wish: DdsUnsubscribe) -> None:
-        """End one subscription or all of a subscriber."""
+        """End one subscription, or all subscriptions of a subscriber."""
         key_to_end = (wish.subscriber, wish.reader)
         self.ended[key_to_end] = max(wish.version, self.ended.get(key_to_end, 0))
         older = [key for key, known in self.wishes.items() if known.version < wish.version]
@@ -69,7 +69,7 @@ class SubscriptionTable:
         self._forget([k for k in older if k == key_to_end or (is_all and k[0] == wish.subscriber)])
 
     def _forget(self, keys: list[ReaderKey]) -> None:
-        """Remove entries, and the ARQoS orders of subscribers without any entry."""
+        """Remove entries, and the ARQoS orders of subscribers that have no entries left."""
         for key in keys:
             del self.wishes[key], self.signs[key]
         left = {subscriber for subscriber, _ in keys} - set(self.subscribers())
@@ -83,18 +83,19 @@ class SubscriptionTable:
                 self.signs[key] = now
 
     def remove_lapsed(self, now: Instant, lease: Duration) -> list[Peer]:
-        """Remove readers without a sign of life for a lease; return the subscribers without any reader
-        left."""
+        """Remove readers without a sign of life for a lease; return the subscribers that have no
+        reader left.
+        """
         lapsed = [key for key, at in self.signs.items() if now - at > lease]
         self._forget(lapsed)
         return sorted({subscriber for subscriber, _ in lapsed} - set(self.subscribers()))
 
     def subscribers(self) -> Iterator[Peer]:
-        """Iterate over the subscribers, each once."""
+        """Iterate over the subscribers, each of them once."""
         return iter(dict.fromkeys(subscriber for subscriber, _ in self.wishes))
 
     def recipients(self, data: DataMessage) -> dict[Peer, bool]:
-        """Return the subscribers of a sample, and for each whether it needs the sample.  [D8, D13]
+        """Return the subscribers of a sample, and for each whether the sample must arrive. [D8, D13]
 
         Each copy has a bit of its own. A transition must arrive at all subscribers of its condition.
         """
@@ -109,7 +110,7 @@ class SubscriptionTable:
         return found
 
     def demand(self) -> Demand:
-        """Return the combined demand; without subscribers the default."""
+        """Return the combined demand of all subscribers; the default demand if there are none."""
         plain = [wish.level for wish in self.wishes.values() if wish.condition == PLAIN]
         conditions = sorted({wish.condition for wish in self.wishes.values()} - {PLAIN})
         level, turns = strongest(plain or [self.topic.level])
@@ -124,7 +125,9 @@ def default_demand(topic: DdsTopic) -> Demand:
 
 @lru_cache(1 << 10)
 def digest(demand: Demand) -> int:
-    """Return two bytes that identify a demand; samples carry them, so the RN detects outdated publishers."""
+    """Return a number of 16 bits that identifies a demand. Samples carry it, so the RN detects outdated
+    publishers.
+    """
     return crc32(msgspec.msgpack.encode(demand)) & 0xFFFF
 
 

@@ -1,9 +1,9 @@
-"""The rendezvous node (RN) of a topic: it matches subscriptions and samples.  [D11–D13, D31]
+"""The rendezvous node (RN) of a topic: it matches subscriptions and samples. [D11–D13, D31]
 
-It stores subscriptions and no samples. For a reliable sample it remembers the missing acknowledgements, one
-sample for each writer, because a writer sends no other before. When all have arrived, it sends one ACK. A
-repetition by the publisher is forwarded only to subscribers with a missing acknowledgement. Without any
-reader the RN reports that, because an ACK would claim delivery.
+The RN stores subscriptions but no samples. For a reliable sample it stores the missing acknowledgements, for
+one sample of each writer, because a writer sends no further sample before. When all have arrived, it sends
+one ACK. It forwards a repetition by the publisher only to subscribers whose acknowledgement is missing.
+Without any reader the RN reports this, because an ACK would claim delivery.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ class PendingSample:
 
 @dataclass(slots=True)
 class Rendezvous:
-    """The table of subscribers, and the missing ACKs."""
+    """The state of an RN: the table of subscribers, and the missing ACKs."""
 
     registry: SubscriptionTable
     pending: dict[tuple[Peer, SampleStream], PendingSample] = field(default_factory=dict)
     silent_until: Instant = BEGINNING
-    """Until then its table may be incomplete, and it sends no ACKs."""
+    """The time until which the table may be incomplete, so that the RN sends no ACKs."""
     expected: set[Peer] = field(default_factory=set)
-    """EATDDS: readers of the previous RN; it sends no ACKs while one of them is missing,"""
+    """For EATDDS: the readers of the previous RN. The RN sends no ACKs while one of these is missing."""
     expected_until: Instant = BEGINNING
-    """but at most until then, when their leases are over."""
+    """The time at which the leases of ``expected`` readers end, so that the RN no longer waits for them."""
 
 
 def forward(rn: Rendezvous, data: DataMessage, now: Instant, terms: ReliableSettings) -> list[Effect]:
-    """Forward a sample to each subscriber, and forget it.  [D12, D13]"""
+    """Forward a sample to each subscriber, without storing it. [D12, D13]"""
     if not data.reliable:
         return _copies(data, rn.registry.recipients(data))
     rn.expected -= set(rn.registry.subscribers())
@@ -65,7 +65,7 @@ def forward(rn: Rendezvous, data: DataMessage, now: Instant, terms: ReliableSett
 
 
 def on_ack(rn: Rendezvous, name: SampleName, subscriber: Peer) -> list[Effect]:
-    """Record an ACK of a subscriber; after the last one send one ACK to the publisher.  [D31]"""
+    """Record an ACK of a subscriber. After the last missing one, send one ACK to the publisher. [D31]"""
     known = rn.pending.get((name.origin, name.stream))
     if known is None or known.name != name or subscriber not in known.awaited:
         return []
@@ -74,20 +74,20 @@ def on_ack(rn: Rendezvous, name: SampleName, subscriber: Peer) -> list[Effect]:
 
 
 def on_subscriber_left(rn: Rendezvous, subscriber: Peer) -> list[Effect]:
-    """Stop waiting for the ACKs of a subscriber without subscriptions."""
+    """Stop waiting for the ACKs of a subscriber that has no subscriptions left."""
     if subscriber in rn.registry.subscribers():
         return []
     return [effect for pending in rn.pending.values() for effect in on_ack(rn, pending.name, subscriber)]
 
 
 def _complete(pending: PendingSample) -> list[Effect]:
-    """Return the ACK for a sample without missing acknowledgements."""
+    """Return the ACK for a sample if no acknowledgement is missing."""
     if pending.awaited:
         return []
     return [Send(pending.name.origin, SampleAck(pending.name, complete=True), "ack")]
 
 
 def _copies(data: DataMessage, to: dict[Peer, bool]) -> list[Effect]:
-    """Return a copy of a sample for each subscriber, with its bit."""
+    """Return a copy of a sample for each subscriber, with the subscriber's reliability bit."""
     copies = {bit: replace(data, reliable=bit, forwarded=True, hops=0) for bit in set(to.values())}
     return [Send(peer, copies[bit], cause_of(data)) for peer, bit in to.items()]

@@ -1,6 +1,6 @@
-"""The API of a node: requests of an application, and deliveries to it.  [D1]
+"""The API of a node: requests of an application, and deliveries to it. [D1]
 
-No call waits: results are delivered later, or never.  [D2]
+No call blocks: results are delivered later, or never. [D2]
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class AssureRequest(msgspec.Struct, frozen=True):
 
 
 class ResidualEnergy(msgspec.Struct, frozen=True):
-    """The joules that the node has left, as its meter reports.  [D47]"""
+    """Reports the remaining energy of the node in joules, as its meter measures it. [D47]"""
 
     joules: float
 
@@ -60,7 +60,7 @@ class DdsDelivery(msgspec.Struct, frozen=True):
 
 
 class DdsNotify(DdsDelivery, frozen=True):
-    """A sample for a subscription."""
+    """Delivers a sample to a subscription."""
 
     subscription: str
     topic: str
@@ -69,7 +69,7 @@ class DdsNotify(DdsDelivery, frozen=True):
     values: Mapping[str, Value]
     time: Instant
     instance: tuple[Value, ...] = ()
-    """Of a keyed topic: the values of its key.  [D5]"""
+    """For a keyed topic: the values of its key. [D5]"""
     status: Status = "atomic"
     since: Instant | None = None
 
@@ -78,7 +78,7 @@ class DdsNotify(DdsDelivery, frozen=True):
 
 
 class SampleAccepted(DdsDelivery, frozen=True):
-    """A writer has accepted a sample: it is sent, or waits in the ring."""
+    """Reports that a writer has accepted a sample, which is sent or waits in the ring."""
 
     name: SampleName
     values: Mapping[str, Value]
@@ -87,7 +87,7 @@ class SampleAccepted(DdsDelivery, frozen=True):
 
 
 class SampleRefused(DdsDelivery, frozen=True):
-    """A writer has dropped a sample because its ring is full.  [D19]"""
+    """Reports that a writer has dropped a sample because its ring is full. [D19]"""
 
     stream: SampleStream
     values: Mapping[str, Value]
@@ -95,13 +95,13 @@ class SampleRefused(DdsDelivery, frozen=True):
 
 
 class SampleGivenUp(DdsDelivery, frozen=True):
-    """A writer has stopped trying to deliver a sample to all subscribers."""
+    """Reports that a writer has stopped trying to deliver a sample to all subscribers."""
 
     name: SampleName
 
 
 class SubscriptionRegistered(DdsDelivery, frozen=True):
-    """A subscription is in the table of this node: the RN, or a publisher.  [D44]"""
+    """Reports that a subscription is in the table of this node, which is the RN or a publisher. [D44]"""
 
     topic: str
     subscriber: Peer
@@ -109,7 +109,7 @@ class SubscriptionRegistered(DdsDelivery, frozen=True):
 
 
 class SubscriberLapsed(DdsDelivery, frozen=True):
-    """A subscriber gave no sign of life for a lease and was removed.
+    """Reports that a subscriber was removed because it gave no sign of life for a lease.
 
     Its next subscription adds it again.
     """
@@ -119,12 +119,12 @@ class SubscriberLapsed(DdsDelivery, frozen=True):
 
 
 class SampleUnread(DdsDelivery, frozen=True):
-    """The RN reported that a sample has no subscriber."""
+    """Reports that, according to the RN, a sample has no subscriber."""
 
     name: SampleName
 
 
 class SampleRepeated(DdsDelivery, frozen=True):
-    """A duplicate of a sample arrived and was not delivered."""
+    """Reports that a duplicate of a sample arrived and was not delivered."""
 
     name: SampleName

@@ -1,8 +1,8 @@
-"""RTDDS: the reliable data writer (R-DW) and the reliable data reader (R-DR).  [D16–D29]
+"""RTDDS: the reliable data writer (R-DW) and the reliable data reader (R-DR). [D16–D29]
 
-One writer implements all three levels. The classifier has set each sample's reliability bit; with no bit set
-this is BEQoS, with every bit set FRQoS, between them PRQoS [D30]. While a reliable sample is unacknowledged,
-everything behind it waits in the ring, so order is preserved [D28]; otherwise the ring is empty [D29].
+One writer implements all three levels. The classifier has set each sample's reliability bit. With no bit set
+this is BEQoS, with every bit set FRQoS, and otherwise PRQoS [D30]. While a reliable sample is unacknowledged,
+all later samples wait in the ring, so order is preserved [D28]. At other times the ring is empty [D29].
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .message import DataMessage, SampleAck, SampleName, SampleStream, cause_of
 from .request import SampleGivenUp
 
 Route = Callable[[DataMessage], Mapping[Peer, bool]]
-"""Maps a sample to its receivers, and for each whether it must arrive."""
+"""A function that returns the receivers of a sample, and for each whether the sample must arrive."""
 
 
 class RingEntry(msgspec.Struct):
-    """A sample in the ring; at its head, with the receivers that have yet to acknowledge it."""
+    """A sample in the ring. At the head of the ring, ``awaited`` are the receivers whose ACK is missing."""
 
     data: DataMessage
     awaited: set[Peer] = msgspec.field(default_factory=set)
@@ -34,21 +34,21 @@ class RingEntry(msgspec.Struct):
 
 @dataclass(slots=True)
 class ReliableWriter:
-    """R-DW: the ring, and the ``wait`` of Algorithm 1."""
+    """R-DW: the reliable data writer, with its ring and the ``wait`` of Algorithm 1."""
 
     stream: SampleStream
     sequence: int = 0
-    """Of the last accepted sample."""
+    """The number of the last accepted sample."""
     ring: deque[RingEntry] = field(default_factory=deque)
     wait: bool = False
 
     @property
     def timer(self) -> str:
-        """The name of its timer."""
+        """The name of the retransmission timer of the writer."""
         return f"rto/{self.stream.topic}/{self.stream.condition}"
 
     def has_room(self, reliable: bool, terms: ReliableSettings) -> bool:
-        """Whether a sample is accepted; while the ring is full, samples are dropped.  [D19]"""
+        """Whether a sample is accepted. While the ring is full, samples are dropped. [D19]"""
         return not (reliable or self.wait) or len(self.ring) < terms.ring
 
     def give_way(self) -> DataMessage | None:
@@ -68,11 +68,11 @@ class SendingParameters(msgspec.Struct, frozen=True):
     terms: ReliableSettings
     counted: Counter[str]
     aggregated: bool
-    """Whether one ACK stands for all: an RN collects them.  [D31]"""
+    """Whether one ACK stands for all receivers, because an RN collects their ACKs. [D31]"""
 
 
 def publish(writer: ReliableWriter, data: DataMessage, sending: SendingParameters) -> list[Effect]:
-    """Algorithm 1, Data-Writer Partial Reliability QoS.  [D27]"""
+    """Send or queue a sample: Algorithm 1, Data-Writer Partial Reliability QoS. [D27]"""
     if not data.reliable and not writer.wait:  # 1: msg is BE and wait is False
         return _copies(data, sending.route(data), sending)
     writer.ring.append(RingEntry(data))  # 2 and 4: BufferInsert; 3: held at the head until it is acknowledged
@@ -82,7 +82,9 @@ def publish(writer: ReliableWriter, data: DataMessage, sending: SendingParameter
 def on_ack(
     writer: ReliableWriter, name: SampleName, sender: Peer, sending: SendingParameters
 ) -> list[Effect]:
-    """Handle an ACK: when the head has arrived at all that need it, release the next sample.  [D23]"""
+    """Handle an ACK. When the head has arrived at all receivers that need it, release the next
+    sample. [D23]
+    """
     if not writer.wait or writer.ring[0].data.name != name:
         return []
     awaited = writer.ring[0].awaited
@@ -91,7 +93,7 @@ def on_ack(
 
 
 def on_timeout(writer: ReliableWriter, sending: SendingParameters) -> list[Effect]:
-    """Send the head again to receivers without an ACK, up to the limit of retries.  [D20, D22]"""
+    """Send the head again to receivers whose ACK is missing, up to the limit of retries. [D20, D22]"""
     if not writer.wait:
         return []
     head = writer.ring[0]
@@ -110,7 +112,9 @@ def on_timeout(writer: ReliableWriter, sending: SendingParameters) -> list[Effec
 
 
 def _drain(writer: ReliableWriter, sending: SendingParameters) -> list[Effect]:
-    """Send from the head: best-effort samples once, up to a reliable one that must be acknowledged."""
+    """Send from the head of the ring: best-effort samples once, up to a reliable sample that must be
+    acknowledged.
+    """
     effects: list[Effect] = []
     writer.wait = False
     while writer.ring and not writer.wait:
@@ -133,31 +137,32 @@ def _release(writer: ReliableWriter, sending: SendingParameters) -> list[Effect]
 
 
 def _copies(data: DataMessage, to: Mapping[Peer, bool], sending: SendingParameters) -> list[Effect]:
-    """Return a copy of a sample for each receiver, with its bit."""
+    """Return a copy of a sample for each receiver, with the receiver's reliability bit."""
     sending.counted["sent"] += len(to)
     return [Send(peer, replace(data, reliable=bit), cause_of(data)) for peer, bit in to.items()]
 
 
 LastDelivered = dict[tuple[Peer, SampleStream], tuple[Instant, int]]
-"""R-DR: the last delivered sample of each stream."""
+"""The state of R-DR: the last delivered sample of each stream."""
 
 
 def is_new(delivered: LastDelivered, name: SampleName) -> bool:
     """Whether a sample is later than all delivered samples of its stream.
 
-    Earlier samples are not delivered any more, so samples stay in order at every level and none is delivered
-    twice; RTPS has the same rule for best-effort readers.
+    Earlier samples are no longer delivered. So samples stay in order at every level, and none is delivered
+    twice. RTPS has the same rule for best-effort readers.
     """
     last = delivered.get((name.origin, name.stream))
     return last is None or name.place > last
 
 
 def answer(data: DataMessage, sender: Peer, terms: ReliableSettings) -> list[Effect]:
-    """Return the ACK of R-DR for a sample with its bit set, also for a duplicate, so that a lost ACK is
-    replaced.  [D25]
+    """Return the ACK of R-DR for a sample whose bit is set. A duplicate is acknowledged too, to replace a
+    lost ACK. [D25]
 
-    The ACK goes to the RN, which informs the origin when all have it. End to end it goes to the origin, which
-    takes the first ACK for all, because it does not know the readers.
+    The ACK goes to the RN, which informs the origin when all readers have the sample. End to end, the ACK
+    goes to the origin. The origin then takes the first ACK for all readers, because it does not know the
+    readers.
     """
     if not data.reliable:
         return []

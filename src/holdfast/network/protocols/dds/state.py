@@ -1,4 +1,4 @@
-"""The state of a node of the DDS family."""
+"""The state of a node of the DDS family: one class with the data of all its roles."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .topic import TopicId
 
 NoticeContent = TypeVar("NoticeContent")
 Notices = dict[tuple[Peer, Peer, int], NoticeContent]
-"""HyTDDS: notifications of the RN to publishers, by publisher, subscriber and reader."""
+"""For HyTDDS: contents of the RN's notifications to publishers, by publisher, subscriber and reader."""
 
 
 @dataclass(slots=True)
 class DataReader:
-    """A data reader: the subscription to one topic, and how often it was sent.  [D7, D14]"""
+    """A data reader: the subscription to one topic, and the number of times that it was sent. [D7, D14]"""
 
     subscription: str
     wish: DdsSubscribe
@@ -36,7 +36,7 @@ class DataReader:
 
 @dataclass(slots=True)
 class AssuredReceiver:
-    """A receiver that requested a level from this publisher, and the mode that it ordered."""
+    """A receiver that requested a level from this publisher, with the mode that it ordered."""
 
     percent: float
     version: Instant
@@ -45,11 +45,11 @@ class AssuredReceiver:
 
 @dataclass(slots=True)
 class DdsState:
-    """The state of a node; ``counted`` holds counters for statistics."""
+    """The state of a node. ``counted`` contains counters for statistics."""
 
     session: Instant = 0
     version: Instant = 0
-    """The latest version that was given to a subscription."""
+    """The latest version that this node has assigned to a subscription."""
     counted: Counter[str] = field(default_factory=Counter)
 
     # As a publisher.
@@ -59,7 +59,7 @@ class DdsState:
     demands: dict[TopicId, Demand] = field(default_factory=dict)
     placed_conditions: PlacedConditions = field(default_factory=PlacedConditions)
     subscribers: dict[TopicId, SubscriptionTable] = field(default_factory=dict)
-    """BLTDDS and HyTDDS: a publisher's own table.  [D40, D43]"""
+    """For BLTDDS and HyTDDS: a publisher's own tables. [D40, D43]"""
     assured_receivers: dict[TopicId, dict[Peer, AssuredReceiver]] = field(default_factory=dict)
     histories: dict[TopicId, SentHistory] = field(default_factory=dict)
 
@@ -70,32 +70,32 @@ class DdsState:
     last_reader_number: int = 0
     last_delivered: LastDelivered = field(default_factory=dict)
     start_times: dict[TopicId, int] = field(default_factory=dict)
-    """The start time of each topic's RN, as far as this reader knows."""
+    """For each topic, the latest start time of its RN that this reader knows."""
     agreements: dict[TopicId, LevelAgreement] = field(default_factory=dict)
     assemblies: dict[tuple[Peer, SampleStream], SampleAssembly] = field(default_factory=dict)
 
     # As a rendezvous node.
     rendezvous: dict[TopicId, Rendezvous] = field(default_factory=dict)
     unsent_notices: dict[TopicId, Notices[DdsSubscribe | DdsUnsubscribe]] = field(default_factory=dict)
-    """Notifications to be sent."""
+    """Notifications that are still to be sent."""
     unconfirmed_notices: dict[TopicId, Notices[DdsSubscribe]] = field(default_factory=dict)
     """Notifications that publishers have not confirmed."""
     repetition_counts: dict[TopicId, int] = field(default_factory=dict)
-    """How often these were repeated."""
+    """The number of times that the unconfirmed notifications of a topic were repeated."""
     confirmed_versions: dict[TopicId, Notices[Instant]] = field(default_factory=dict)
     """The versions that publishers have confirmed."""
     clusters: dict[TopicId, EnergyCluster] = field(default_factory=dict)
-    """EATDDS: the round of each topic whose role this node has."""
+    """For EATDDS: the round of each topic whose role this node has."""
     transfers: dict[TopicId, TableTransfer] = field(default_factory=dict)
     incoming: dict[TopicId, IncomingTransfer] = field(default_factory=dict)
     roles: dict[TopicId, RoleHolder] = field(default_factory=dict)
-    """EATDDS: the holder of each role, as far as this node knows."""
+    """For EATDDS: the known holder of each role."""
     predecessors: dict[TopicId, tuple[Peer, ...]] = field(default_factory=dict)
-    """EATDDS: the readers that RNs reported, for their successors."""
+    """For EATDDS: the readers that RNs reported for their successors."""
     suspected: dict[TopicId, int] = field(default_factory=dict)
-    """EATDDS: how often RNs were asked whether they are alive."""
+    """For EATDDS: the number of times that each RN was asked whether it is alive."""
     without_table: set[TopicId] = field(default_factory=set)
-    """EATDDS: topics whose RN does not seem to know this subscriber."""
+    """For EATDDS: topics whose RN does not seem to have this subscriber in its table."""
     joules: float = 0.0
 
     def of_topic(self, topic: TopicId) -> Iterator[DataReader]:
@@ -103,10 +103,10 @@ class DdsState:
         return (reader for reader in self.readers.values() if reader.wish.topic == topic)
 
     def reads(self, topic: TopicId) -> bool:
-        """Whether there is a reader of a topic."""
+        """Whether this node has a reader of a topic."""
         return any(True for _ in self.of_topic(topic))
 
     def newer(self, now: Instant) -> Instant:
-        """Return a version that is later than all earlier ones."""
+        """Return a version above all earlier ones, close to ``now``."""
         self.version = max(now, self.version + 1)
         return self.version

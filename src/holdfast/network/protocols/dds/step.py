@@ -1,7 +1,7 @@
 """The base class of a node's roles.
 
-One object handles one input: it has the node's deployment, its state and the time, and collects effects in
-order. Change what all roles need here, such as how a message or a timer becomes an effect.
+One object handles one input. It has the node's deployment, its state and the time, and collects effects in
+order. Change here the helpers that all roles need, for example how a message or a timer becomes an effect.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .state import DdsState
 
 
 class DdsStep:
-    """Handles one input of a node."""
+    """Handles one input of a node and collects the effects."""
 
     def __init__(self, deployment: DdsDeployment, me: Peer, state: DdsState, now: Instant) -> None:
         self.deployment, self.me, self.state, self.now = deployment, me, state, now
@@ -38,7 +38,7 @@ class DdsStep:
             self.send(node, message)
 
     def set_timer(self, name: str, delay: Duration) -> None:
-        """Set a timer that fires after ``delay`` microseconds."""
+        """Set a timer that fires after ``delay`` µs."""
         self.emit(SetTimer(name, self.now + delay))
 
     def register(self, table: SubscriptionTable, wish: DdsSubscribe | DdsUnsubscribe) -> bool:
@@ -51,7 +51,7 @@ class DdsStep:
     def remove_lapsed(self, table: SubscriptionTable) -> Iterator[Peer]:
         """Remove readers whose lease is over, so that no sample waits for them.
 
-        Reports and yields the subscribers without any reader left.
+        Report and yield the subscribers that have no reader left.
         """
         if (lease := self.deployment.discovery.lease) is None:
             return

@@ -1,4 +1,4 @@
-"""A node as subscriber: its readers, the messages for their subscriptions, and deliveries."""
+"""The role of subscriber: its readers, the messages for their subscriptions, and deliveries."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from .topic import TopicId
 
 
 class SubscriberStep(RotationStep):
-    """Handles inputs of a subscriber: ``subscribe()``, ``unsubscribe()``, and the ``notify()`` that follows.
-
+    """Handles inputs of a subscriber: ``subscribe()``, ``unsubscribe()``, and the resulting ``notify()``.
     [D1]
     """
 
@@ -45,7 +44,7 @@ class SubscriberStep(RotationStep):
                 self.on_sign(topic.id)
 
     def send_subscription(self, number: int) -> None:
-        """Send SUBSCRIBE, ten times [D14], and then as often as the lease requires."""
+        """Send SUBSCRIBE ten times [D14], and then as often as the lease requires."""
         reader, terms = self.state.readers.get(number), self.deployment.discovery
         if reader is None:
             return
@@ -58,7 +57,7 @@ class SubscriberStep(RotationStep):
             self.set_timer(f"subscribe/{number}", terms.renewal)
 
     def on_call(self, topic: TopicId, boot: int) -> None:
-        """Handle the start time of an RN: if it is new, the RN has lost earlier subscriptions."""
+        """Handle the start time of an RN. If it is new, the RN has lost earlier subscriptions."""
         state, repeats = self.state, self.deployment.discovery.repeats
         known, state.start_times[topic] = state.start_times.get(topic), boot
         is_early = known is None and all(r.times_sent < repeats for r in state.of_topic(topic))
@@ -68,8 +67,8 @@ class SubscriberStep(RotationStep):
     def _send_wish(self, wish: DdsSubscribe | DdsUnsubscribe, time: int = 1) -> None:
         """Send a subscription to the node with the table: the RN, or all nodes.
 
-        In EATDDS the RN may be dead. If none has answered the first half of the repetitions, or signs were
-        missing for long, the main RN and its successors are asked in turn as well.
+        In EATDDS the RN may be dead. The main RN and its successors are also asked in turn, if the first half
+        of the repetitions had no answer or signs of life were missing for too long.
         """
         topic = wish.topic
         if self.mode.asks == "everybody":
@@ -83,9 +82,9 @@ class SubscriberStep(RotationStep):
         self.send(to[time % len(to)], wish)
 
     def remove_readers(self, name: str) -> None:
-        """Remove the readers of a subscription and send this once.
+        """Remove the readers of a subscription, and send this once.
 
-        A node that receives unwanted samples repeats it (``restate``).
+        A node that receives unwanted samples sends it again (see `restate`).
         """
         over = [number for number, reader in self.state.readers.items() if reader.subscription == name]
         if not over:
@@ -96,7 +95,7 @@ class SubscriberStep(RotationStep):
             self._send_wish(DdsUnsubscribe(topic, self.me, number, self.state.newer(self.now)))
 
     def is_bound(self, data: DataMessage) -> bool:
-        """Whether a reader here is bound to the sample's stream."""
+        """Whether this node has a reader that is bound to the sample's stream."""
         stream = data.name.stream
         return any(reader.wish.condition == stream.condition for reader in self.state.of_topic(stream.topic))
 
@@ -122,7 +121,7 @@ class SubscriberStep(RotationStep):
             self.emit(Deliver(DdsNotify(*event)))
 
     def restate(self, topic: TopicId) -> None:
-        """Repeat the subscriptions to a topic after an unwanted sample."""
+        """Repeat the subscriptions to a topic, because an unwanted sample arrived."""
         state = self.state
         state.counted["unwanted"] += 1
         self._send_wish(DdsUnsubscribe(topic, self.me, EVERY_READER, state.newer(self.now)))

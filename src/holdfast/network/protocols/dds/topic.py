@@ -1,4 +1,4 @@
-"""Topics: a fixed set, defined at development time.  [D4, D5]"""
+"""Topics of DDS: a fixed set that is defined at development time. [D4, D5]"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FITS: dict[Kind, tuple[type, ...]] = {"float": (float, int), "int": (int,), "te
 
 @dataclass(frozen=True, slots=True)
 class SampleType:
-    """The type of a topic's samples: named fields, some of which form the key.  [D5]"""
+    """The type of a topic's samples: named fields, of which a subset can form the key. [D5]"""
 
     name: str
     fields: tuple[Attribute, ...]
@@ -32,7 +32,7 @@ class SampleType:
 
 
 READING = SampleType("Reading", (Attribute("value", "float"),))
-"""The structure of most sensors: one number."""
+"""The sample type of most sensors: one number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +43,18 @@ class DdsTopic:
     name: str
     structure: SampleType = READING
     parent: str | None = None
-    """A subscription to the parent includes the samples of this topic."""
+    """The name of the parent topic; ``None`` without one. A subscription to the parent includes this topic's
+    samples.
+    """
     level: Level = BEST_EFFORT
-    """The reliability of subscriptions without a level of their own.  [D8]"""
+    """The reliability level of subscriptions without a level of their own. [D8]"""
     reading: str = "value"
-    """The field that is compared with the threshold of partial reliability.  [D26]"""
+    """The field whose value is compared with the threshold of partial reliability. [D26]"""
     transition_conditions: tuple[str, ...] = ()
     """The conditions whose starts and ends must arrive where the level is ``transition``."""
 
     def instance(self, values: Mapping[str, Value]) -> tuple[Value, ...]:
-        """Return the topic's instance that a sample belongs to: the values of its key.
+        """Return the instance of the topic to which a sample belongs: the values of its key.
 
         >>> shape = SampleType("Shape", (Attribute("color", "text"), Attribute("x", "int")), key=("color",))
         >>> DdsTopic(1, "Shapes", shape).instance({"color": "RED", "x": 3})
@@ -61,8 +63,9 @@ class DdsTopic:
         return tuple(values[name] for name in self.structure.key)
 
     def complete(self, values: Mapping[str, Value]) -> dict[str, Value]:
-        """Return the values of all fields, missing ones as ``None``; raise a `UsageError` for invalid
-        ones."""
+        """Return the values of all fields, with ``None`` for missing ones. Raise a `UsageError` for invalid
+        values.
+        """
         for name, value in values.items():
             kind = self.kind(name)
             if value is not None and not _is_a(value, kind):
@@ -73,7 +76,7 @@ class DdsTopic:
         return {each.name: values.get(each.name) for each in self.structure.fields}
 
     def kind(self, name: str) -> Kind:
-        """Return the kind of a field."""
+        """Return the kind of a field; raise a `UsageError` for an unknown field."""
         known = {each.name: each.kind for each in self.structure.fields}
         if name not in known:
             hint = did_you_mean(name, known) or f"It has {', '.join(known)}."
@@ -110,7 +113,7 @@ class TopicSet:
         return iter(self.topics)
 
     def by_its_name(self, name: str) -> DdsTopic:
-        """Return the topic with a name."""
+        """Return the topic with a name; raise a `UsageError` for an unknown name."""
         if name not in self.by_name:
             hint = did_you_mean(name, self.by_name) or f"There is {', '.join(self.by_name)}."
             raise UsageError(f"no topic named '{name}'. {hint}")
@@ -122,7 +125,9 @@ class TopicSet:
         return [topic for topic in self.topics if asked.name in self._ancestors(topic)]
 
     def of_type(self, structure: str) -> list[DdsTopic]:
-        """Return the topics whose samples have a structure."""
+        """Return the topics whose samples have the type named ``structure``; raise a `UsageError` if there
+        are none.
+        """
         found = [topic for topic in self.topics if topic.structure.name == structure]
         if not found:
             known = sorted({topic.structure.name for topic in self.topics})
@@ -131,7 +136,7 @@ class TopicSet:
         return found
 
     def _ancestors(self, topic: DdsTopic) -> list[str]:
-        """Return the names of the topic, its parent, and so on."""
+        """Return the names of the topic, its parent, and all further ancestors."""
         found = [topic.name]
         while (parent := self.by_name[found[-1]].parent) is not None:
             if parent not in self.by_name:

@@ -40,7 +40,7 @@ class OperatorRows:
     _reach: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
 
     def add(self, operator: FsfOperator) -> None:
-        """Append an operator."""
+        """Append a row for an operator."""
         count = len(self.operators)
         if count == len(self._bounds):
             room, width = max(4, count), len(operator.filters)
@@ -52,7 +52,7 @@ class OperatorRows:
         self.operators.append(operator)
 
     def remove(self, operator: FsfOperator) -> None:
-        """Remove an operator."""
+        """Remove the row of an operator; later rows move up."""
         at = self.operators.index(operator)
         del self.operators[at]
         rest = slice(at, len(self.operators))

@@ -77,11 +77,11 @@ class FsfNode:
     validity: Duration | None = None
 
     def initial(self) -> FsfState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return FsfState(np.random.default_rng(0))
 
     def handle(self, state: FsfState, given: Input) -> tuple[FsfState, list[Effect]]:
-        """Handle one input: update the state and return the effects."""
+        """Handle one input: change ``state`` in place, and return it with the effects in their order."""
         step = _FsfStep(self, state)
         match given:
             case Started(_, seed):
@@ -142,7 +142,7 @@ class _FsfStep:
     # --- advertisements [J3] ---
 
     def on_joined(self, peer: Peer) -> None:
-        """Handle a new neighbour."""
+        """Handle a new neighbour: send it all known advertisements."""
         self.state.peers[peer] = ForwardedOperators()
         for known in self.state.sources:
             self.send(peer, known, "advertisement")
@@ -182,7 +182,7 @@ class _FsfStep:
     # --- subscriptions [J6, J7, J9] ---
 
     def on_want(self, operator: FsfOperator, pending: bool) -> None:
-        """Handle a user's subscription."""
+        """Handle a user's subscription: accept it, refuse it, or let it wait for sources."""
         missing = self._filters_without_source(operator)
         if missing and not pending:
             self.deliver(SubscriptionRefused(operator.name, missing))

@@ -32,12 +32,12 @@ class FsfOperator:
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """The keys of the filters."""
+        """The keys of the filters, in their order."""
         return tuple(map(key_of, self.filters))
 
 
 def key_of(one: RangeFilter) -> Key:
-    """Return the key of a filter."""
+    """Return the key of a filter: its attribute, and its sensor if it names one."""
     return one.attribute, one.sensor
 
 

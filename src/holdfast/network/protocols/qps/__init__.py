@@ -1,4 +1,4 @@
-"""Quad-PubSub: publish/subscribe by topic and place, as protocol machines.  [SPS, chapter 4; F16–F49]
+"""Quad-PubSub: publish/subscribe by topic and place, as protocol machines. [SPS, chapter 4; F16–F49]
 
     area             parts of the plane, with intersection, difference and union
     tree             ScopeTree, QuadScope: the square and its quadrants; the address of each logical broker
@@ -6,7 +6,7 @@
     deployment       QpsDeployment: configuration known to every node: tree, topics, policies
     message          messages between brokers, and their size in bytes on a mote
     request          requests of clients and deliveries to them: five operations, two callbacks
-    request_table    one subscriber's requests to a broker; the latest message for each part of space counts
+    request_table    one subscriber's requests to a broker, with the latest message for each part of space
     state            the state of a node: its tables
     step             one input of a node, with helpers for both roles
     client_broker    a node's role for its publishers and subscribers

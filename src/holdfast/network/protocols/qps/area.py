@@ -1,9 +1,9 @@
-"""Parts of the plane with set operations: regions of subscriptions and advertisements, scopes.
+"""Parts of the plane with set operations, for the regions of subscriptions and advertisements and for scopes.
 
-An area is a plain value that can be compared, stored and sent: polygons, each with its outer ring and its
-holes, in a canonical order and without redundant corners. It includes its lower and left sides but not its
-upper and right ones, like the scopes of a tree. So the parts of a whole never share a point, and no point is
-lost between them.
+An area is a plain value that can be compared, stored and sent. It consists of polygons, each with its outer
+ring and its holes, in a canonical order and without redundant corners. It includes its lower and left sides
+but not its upper and right ones, like the scopes of a tree. So the parts of a whole never share a point, and
+no point is lost between them.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from ....errors import UsageError
 from ....model.space import Circle, Point, Polygon, Rectangle, Shape, geometry
 
 Ring = tuple[tuple[float, float], ...]
-"""Corners; the first one is not repeated at the end."""
+"""The corners of a closed line. The first corner is not repeated at the end."""
 Area = tuple[tuple[Ring, ...], ...]
 
 NOTHING: Area = ()
 SLIVER = 4e-15
-"""Parts smaller than this share of the square of their coordinates result from rounding and are dropped."""
+"""Parts smaller than this share of the square of their coordinates are results of rounding and are
+dropped.
+"""
 _CACHE_SIZE = 1 << 14
 
 
 def box(low: Point, high: Point) -> Area:
-    """Return a rectangle as an area."""
+    """Return the rectangle between two corners as an area."""
     return of(Rectangle(low, high))
 
 
@@ -80,7 +82,7 @@ def intersection(a: Area, b: Area) -> Area:
 
 @lru_cache(_CACHE_SIZE)
 def difference(a: Area, b: Area) -> Area:
-    """Return the first area without the second."""
+    """Return the area ``a`` without the area ``b``."""
     if not a or not b or a == b:
         return NOTHING if a == b else a
     return _area(shapely.difference(_geometry(a), _geometry(b)))
@@ -100,13 +102,13 @@ def union_of(areas: Iterable[Area]) -> Area:
 
 
 def is_within(a: Area, b: Area) -> bool:
-    """Whether the first area lies within the second."""
+    """Whether the area ``a`` lies within the area ``b``."""
     return not difference(a, b)
 
 
 @lru_cache(_CACHE_SIZE)
 def size(area: Area) -> float:
-    """Return the surface of an area."""
+    """Return the surface of an area, in the square of the unit of its coordinates."""
     return float(_geometry(area).area)
 
 
@@ -118,7 +120,7 @@ def centroid(area: Area) -> Point:
 
 
 def contains_point(area: Area, point: Point) -> bool:
-    """Whether an area contains a point; its lower and left sides belong to it, the upper and right ones do
+    """Whether an area contains a point. Its lower and left sides belong to it; the upper and right ones do
     not.
 
     >>> square = box((0, 0), (2, 2))
@@ -134,7 +136,7 @@ def contains_point(area: Area, point: Point) -> bool:
 
 
 def corner_count(area: Area) -> int:
-    """Return the number of corners."""
+    """Return the number of corners of all rings."""
     return sum(len(ring) for polygon in area for ring in polygon)
 
 
@@ -173,7 +175,9 @@ def _polygon(part: Any) -> tuple[Ring, ...]:
 
 
 def _ring(line: Any) -> Ring:
-    """Return the corners counterclockwise from the least one, without those on a straight line."""
+    """Return the corners of a line counterclockwise from the least corner, without corners on a straight
+    line.
+    """
     points = [(float(x), float(y)) for x, y in line.coords[:-1]]
     if not line.is_ccw:
         points.reverse()

@@ -1,6 +1,7 @@
-"""A node of Quad-PubSub as a protocol machine: for its clients, and as logical brokers.  [F21–F43]
+"""The machine of a Quad-PubSub node, for its clients and as logical brokers. [F21–F43]
 
-It only dispatches inputs to the roles of the node: add a request or a message to the tables below.
+This module only dispatches inputs to the roles of the node. To add a request or a message, add it to the
+tables below.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ class QpsBroker:
 
     @property
     def at(self) -> At:
-        """The address of the node."""
+        """The address of the node, which is its position."""
         return (float(self.place[0]), float(self.place[1]))
 
     def initial(self) -> QpsState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return QpsState()
 
     def handle(self, state: QpsState, given: Input) -> tuple[QpsState, list[Effect]]:
-        """Handle one input; messages of a node to itself are handled at once, without the network."""
+        """Handle one input. The node's messages to itself are handled at once, without the network."""
         step = self.step(state, given.now)
         step.on_input(given)
         effects: list[Effect] = []
@@ -63,12 +64,12 @@ class BrokerStep(ClientStep, RoleStep):
     """Handles one input of a node in both roles."""
 
     def has_role(self, given: QpsMessage) -> bool:
-        """Whether this node still has the role that a message to itself is for."""
+        """Whether this node still has the role to which a message to itself is addressed."""
         is_fixed = self.deployment.mapping is None or given.to is None
         return is_fixed or (given.topic, given.to) in self.state.logical
 
     def on_input(self, given: Input) -> None:
-        """Dispatch an input."""
+        """Dispatch an input to the role that handles it."""
         match given:
             case Started(_, seed):
                 self.state.chance = Random(seed)
@@ -95,7 +96,7 @@ class BrokerStep(ClientStep, RoleStep):
             FOR_NODE[type(given)](self, given)
 
     def _on_timer(self, kind: str, about: str) -> None:
-        """Dispatch a timer."""
+        """Dispatch a timer by its kind."""
         match kind:
             case "attendance":
                 self.remove_absent()
@@ -110,7 +111,7 @@ class BrokerStep(ClientStep, RoleStep):
                 self.report_coverage(about)
 
     def _renew(self) -> None:
-        """Repeat all requests, and drop logical brokers without entries."""
+        """Repeat all requests, and drop logical brokers that have no entries."""
         self.renew_clients()
         for key, role in list(self.state.logical.items()):
             self.renew_role(role)
@@ -124,7 +125,7 @@ class BrokerStep(ClientStep, RoleStep):
             self.emit(SetTimer("attendance", self.now + self.deployment.attendance))
 
     def _set_renewal_timer(self) -> None:
-        """Set the timer for the next repetition."""
+        """Set the timer for the next repetition of requests."""
         if (every := self.deployment.renewal) is not None:
             self.emit(SetTimer("renewal", self.deployment.after(self.now, every, self.state.chance)))
 

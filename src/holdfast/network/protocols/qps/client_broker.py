@@ -1,4 +1,4 @@
-"""A node for its clients: it acts for publishers and subscribers, and delivers events.
+"""The role of a node for its clients: it acts for publishers and subscribers, and delivers events.
 
 [F21, F22, F34–F36, F38, F43]
 """
@@ -35,32 +35,33 @@ from .tree import QuadScope
 T = TypeVar("T")
 
 COVERING = "covering"
-"""The timer for repeated reports of publishers' coverage, while a leaf needs them."""
+"""The timer for repeated reports of publishers' coverage, which runs while a leaf needs them."""
 
 
 class ClientStep(QpsStep):
-    """Handles inputs of a node in the role of publishers' and subscribers' broker."""
+    """Handles inputs of a node in the role of its clients' broker."""
 
     def hosted(self, topic: str) -> HostedTopic:
-        """Return the state of a topic."""
+        """Return the state of a topic; raise a `UsageError` for an unknown topic."""
         return self.state.topics.setdefault(self.deployment.topic(topic), HostedTopic())
 
     @property
     def source(self) -> QpsSource:
-        """This node as a subscriber."""
+        """This node as a subscriber, for messages to logical brokers."""
         return QpsSource(self.at)
 
     # --- publishers ---
 
     def advertise(self, asked: request.QpsAdvertiseRequest) -> None:
-        """Advertise a region of a publisher to other leaves; its own leaf asks all its nodes anyway.
-        [F34]"""
+        """Advertise a region of a publisher to other leaves. Its own leaf asks all its nodes in any case.
+        [F34]
+        """
         hosted = self.hosted(asked.topic)
         hosted.adverts.setdefault(asked.client, []).append(self.deployment.region(asked.region))
         self._announce(asked.topic)
 
     def unadvertise(self, asked: request.QpsUnadvertiseRequest) -> None:
-        """Withdraw an advertised region."""
+        """Withdraw an advertised region of a publisher."""
         hosted = self.hosted(asked.topic)
         areas, area = hosted.adverts.get(asked.client, []), self.deployment.region(asked.region)
         if area not in areas:
@@ -72,7 +73,7 @@ class ClientStep(QpsStep):
         self._announce(asked.topic)
 
     def _announce(self, topic: str) -> None:
-        """Send changed advertisements to the logical brokers concerned."""
+        """Send changed advertisements to the logical brokers that need them."""
         hosted = self.state.topics[topic]
         area, version = hosted.advertised_area, self.version()
         to = set(self._brokers_to_inform(topic, area))
@@ -85,10 +86,10 @@ class ClientStep(QpsStep):
         self.report_coverage(topic)
 
     def _brokers_to_inform(self, topic: str, area: Area) -> Iterator[QuadScope]:
-        """Yield the brokers that need an advertisement.  [F34, F35]
+        """Yield the brokers that need an advertisement. [F34, F35]
 
-        These are all leaves but the own that the area reaches and, as an option, brokers above them that are
-        no farther than such a leaf.
+        These are all leaves, except the own, that the area reaches. As an option, brokers above these leaves
+        that are no farther than the leaf receive it too.
         """
         tree = self.tree
         own, leaves = tree.leaf(self.at), list(tree.leaves(area))
@@ -115,7 +116,7 @@ class ClientStep(QpsStep):
                 self.send(wishes.at, changed(event, to=scope))
 
     def on_leaf_request(self, given: QpsSubscribe | QpsUnsubscribe) -> None:
-        """Handle the request of a leaf to publishers; nodes without publishers store it too.  [F24, F38]"""
+        """Handle the request of a leaf to publishers. Nodes without publishers store it too. [F24, F38]"""
         scope, area, version = given.source.scope, given.area, given.version
         if scope is None:
             return
@@ -153,8 +154,9 @@ class ClientStep(QpsStep):
     # --- subscribers ---
 
     def subscribe(self, asked: request.QpsSubscribeRequest) -> None:
-        """Request the part of a region that no subscription here has, from the nearest suitable broker.
-        [F36]"""
+        """Request the part of a region that no subscription of this node has, from the nearest suitable
+        broker. [F36]
+        """
         hosted, area = self.hosted(asked.topic), self.deployment.region(asked.region)
         wanted = ClientSubscription(area, check_epsilon(asked.epsilon), asked.guaranteed)
         hosted.subscriptions.setdefault(asked.client, []).append(wanted)
@@ -180,7 +182,9 @@ class ClientStep(QpsStep):
         self.send_to_broker(to, message)
 
     def unsubscribe(self, asked: request.QpsUnsubscribeRequest) -> None:
-        """End a subscription; a part that no client wants any more ends where it was requested."""
+        """End a subscription. The parts that no other client wants end at the broker from which they were
+        requested.
+        """
         hosted, area = self.hosted(asked.topic), self.deployment.region(asked.region)
         known = hosted.subscriptions.get(asked.client, [])
         ended = next((each for each in known if each.area == area), None)
@@ -192,7 +196,7 @@ class ClientStep(QpsStep):
         self._end_unwanted(asked.topic)
 
     def _end_unwanted(self, topic: str) -> None:
-        """End the requested parts that no client wants any more."""
+        """End the requested parts that no client of this node wants."""
         hosted = self.state.topics[topic]
         wanted, version = hosted.subscribed_area, self.version()
         for sent in hosted.requests:
@@ -205,7 +209,7 @@ class ClientStep(QpsStep):
             hosted.delivered.pop((event.home, event.time), None)  # a later subscriber receives it again
 
     def deliver(self, given: RoutedPublication) -> None:
-        """Deliver an event to each matching subscriber, once.  [F25]"""
+        """Deliver an event once to each matching subscriber. [F25]"""
         hosted = self.state.topics.get(given.topic, HostedTopic())
         event, last = (given.home, given.time), hosted.latest.get((given.home, given.publisher))
         known = given.repeated and last is not None and last.time >= given.time
@@ -223,12 +227,12 @@ class ClientStep(QpsStep):
                 self._notify(client, given)
 
     def _notify(self, client: str, event: RoutedPublication) -> None:
-        """Deliver an event to a client."""
+        """Deliver an event to a client of this node by the callback ``notify``."""
         about = event.topic, event.location, event.publisher, event.time, event.values, event.way
         self.emit(Deliver(request.QpsNotify(client, *about, event.repeated)))
 
     def on_node_coverage(self, given: AreaCoverage) -> None:
-        """Report to clients the part of their regions that has no publisher.  [F27]"""
+        """Report to clients the part of their regions that has no publisher. [F27]"""
         hosted, scope = self.hosted(given.topic), given.source.scope
         if scope is None or not is_current(hosted.reports.get(scope), given):
             return
@@ -243,7 +247,7 @@ class ClientStep(QpsStep):
     # --- time ---
 
     def remove_absent(self) -> None:
-        """Remove clients without a sign of life for three periods.  [F48]"""
+        """Remove clients without a sign of life for three periods. [F48]"""
         state, every = self.state, self.deployment.attendance
         assert every is not None
         silent = {client for client, last_sign in state.clients.items() if last_sign < self.now - 3 * every}
@@ -258,7 +262,7 @@ class ClientStep(QpsStep):
                 self._announce(topic)
 
     def renew_clients(self) -> None:
-        """Repeat requests and advertisements; drop requests of leaves that were not repeated."""
+        """Repeat requests and advertisements. Drop the requests of leaves that were not repeated."""
         lease = self.deployment.lease
         assert lease is not None
         for topic, hosted in self.state.topics.items():
@@ -273,11 +277,11 @@ class ClientStep(QpsStep):
 
 
 def _without(by_client: dict[str, T], gone: set[str]) -> dict[str, T]:
-    """Return a table without some clients."""
+    """Return a table without the clients in ``gone``."""
     return {client: value for client, value in by_client.items() if client not in gone}
 
 
 def _is_below(leaf: QuadScope, scope: QuadScope) -> bool:
-    """Whether a leaf lies within a scope."""
+    """Whether a leaf of the tree lies within a scope."""
     down = leaf.level - scope.level
     return (leaf.column >> down, leaf.row >> down) == (scope.column, scope.row)

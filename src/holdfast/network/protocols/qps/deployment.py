@@ -1,4 +1,4 @@
-"""The configuration that every node of a network has before deployment."""
+"""The configuration that every node of a network has before its deployment."""
 
 from __future__ import annotations
 
@@ -24,26 +24,34 @@ class QpsDeployment:
     tree: ScopeTree
     topics: tuple[str, ...]
     compliance: Compliance = "best-effort"
-    """Whether ε is guaranteed on shared paths too, or only up to the first shared broker.  [F26]"""
+    """Whether ε is also guaranteed on shared paths, or only up to the first shared broker. [F26]"""
     wide_adverts: bool = False
-    """Whether near brokers above the leaves receive advertisements too.  [F35]"""
+    """Whether nearby brokers above the leaves also receive advertisements. [F35]"""
     patience: Duration = 5 * SECOND
-    """How long a leaf waits for the coverage of publishers, and the period of its checks.  [F42]"""
+    """The time in µs that a leaf waits for the coverage of publishers. It is also the period of its checks.
+    [F42]
+    """
     renewal: Duration | None = None
-    """The period of repeated requests; a request that is not repeated for three periods is dropped."""
+    """The period in µs of repeated requests; ``None`` for no repetition. A request that is not repeated for
+    three periods is dropped.
+    """
     spread: float = 0.0
     """The random spread of periodic messages, as a share of their period.
 
     Without it, nodes that start together would all send at the same times.
     """
     memory: Duration = 10 * MINUTE
-    """How long an ended request is remembered, in case an older message arrives late."""
+    """The time in µs for which an ended request is stored, in case an older message arrives late."""
     keeps_latest: bool = False
     """Whether new subscribers receive the latest event of each publisher.  [F75]"""
     attendance: Duration | None = None
-    """The period of clients' signs of life; a client without one for three periods has left.  [F48]"""
+    """The period in µs of clients' signs of life; ``None`` if none are required. A client without a sign for
+    three periods is removed. [F48]
+    """
     mapping: RoleMapping | None = None
-    """How nodes are chosen for logical brokers; ``None``: the node nearest to the broker's point.  [F44]"""
+    """The rule by which nodes are chosen for logical brokers; ``None`` for the node nearest to the broker's
+    point. [F44]
+    """
 
     def __post_init__(self) -> None:
         if not self.topics:
@@ -59,11 +67,11 @@ class QpsDeployment:
 
     @property
     def lease(self) -> Duration | None:
-        """How long a request is valid without repetition, or ``None``."""
+        """The time in µs for which a request is valid without repetition; ``None`` without limit."""
         return None if self.renewal is None else 3 * self.renewal
 
     def after(self, now: Instant, period: Duration, chance: Random) -> Instant:
-        """Return the time a period from now, with the random spread."""
+        """Return the time one period after ``now``, with the random spread."""
         return now + (round(period * (1 + self.spread * (chance.random() - 0.5))) if self.spread else period)
 
     def topic(self, name: str) -> str:
@@ -88,7 +96,7 @@ class QpsDeployment:
 
 
 def check_epsilon(epsilon: float) -> float:
-    """Return a valid ε; no path is shorter than the straight line."""
+    """Return a valid ε; raise a `UsageError` for any other. No path is shorter than the straight line."""
     if not 1 <= epsilon < math.inf:
         raise UsageError(f"ε is {epsilon}; it is 1 (the straight way) or more, such as 1.5")
     return epsilon

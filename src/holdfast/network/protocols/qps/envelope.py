@@ -23,26 +23,26 @@ class RoleNotice(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def role(self) -> tuple[str, QuadScope]:
-        """The role that it is about."""
+        """The role to which the notice refers, as topic and scope."""
         return self.topic, self.to
 
 
 class RoleHeartbeat(RoleNotice, frozen=True, array_like=True, tag="here"):
-    """A heartbeat: the sender has the role of a broker since ``turn``."""
+    """A heartbeat: the sender has had the role of a broker since ``turn``."""
 
     turn: Instant
 
 
 class RoleVacant(RoleNotice, frozen=True, array_like=True, tag="vacant"):
-    """The sender wants to hand over a role and searches for a successor."""
+    """Announces that the sender wants to hand over a role and searches for a successor."""
 
 
 class RoleOffer(RoleNotice, frozen=True, array_like=True, tag="offer"):
-    """The sender would take a role."""
+    """Announces that the sender is ready to take a role."""
 
 
 class RoleTables(RoleNotice, frozen=True, array_like=True, tag="tables"):
-    """A broker's tables as messages, in several parts: for its successor, or as a copy for nodes near by."""
+    """A broker's tables as messages, in several parts: for its successor, or as a copy for nearby nodes."""
 
     turn: Instant
     version: Instant
@@ -52,7 +52,7 @@ class RoleTables(RoleNotice, frozen=True, array_like=True, tag="tables"):
 
 
 class RoleTaken(RoleNotice, frozen=True, array_like=True, tag="taken"):
-    """The successor has all tables and the role; the former holder can clean up."""
+    """Reports that the successor has all tables and the role, so the former holder can remove its own."""
 
     turn: Instant
 
@@ -66,14 +66,14 @@ SoughtMessage = QpsMessage | RoleHeartbeat | RoleVacant
 class SeekEnvelope(msgspec.Struct, frozen=True, array_like=True, tag="seek"):
     """A message on its way to a broker's point, until it meets a node that knows the holder of the role.
 
-    ``candidate`` is the best node for the role so far.
+    ``candidate`` is the node that fits the role best among those on the path, and ``suits`` is its fit.
     """
 
     message: SoughtMessage
     candidate: At | None = None
     suits: float = 0.0
     left: tuple[At, ...] = ()
-    """Nodes that no longer have the role."""
+    """The nodes that no longer have the role."""
 
 
 class NodeEnvelope(msgspec.Struct, frozen=True, array_like=True, tag="to"):
@@ -83,15 +83,17 @@ class NodeEnvelope(msgspec.Struct, frozen=True, array_like=True, tag="to"):
     message: NodeMessage
     tries: int = 0
     left: tuple[At, ...] = ()
-    """Of a message to a broker: nodes that no longer have the role."""
+    """For a message to a broker: the nodes that no longer have the role."""
 
 
 Envelope = SeekEnvelope | NodeEnvelope | RoleHeartbeat | RoleTables | QpsMessage
-"""Messages without an envelope are for every node of a leaf; tables without one are for the nodes near by."""
+"""A message without an envelope is for every node of a leaf. Tables without an envelope are for the nearby
+nodes.
+"""
 
 
 def bytes_of(given: Envelope | RoleMessage) -> int:
-    """Return the size on a mote, in bytes."""
+    """Return the size of a message on a mote, in bytes."""
     match given:
         case SeekEnvelope(message=inner, left=left):
             return bytes_of(inner) + ADDRESS * (1 + len(left)) + 2
@@ -105,7 +107,7 @@ def bytes_of(given: Envelope | RoleMessage) -> int:
 
 
 def cause_of(given: Envelope | RoleMessage) -> str:
-    """Return the name under which the simulator accounts for it: that of the enclosed message."""
+    """Return the name under which the simulator accounts for a message: that of the enclosed message."""
     if isinstance(given, SeekEnvelope | NodeEnvelope):
         return cause_of(given.message)
     return wire_name(given).lower()

@@ -1,4 +1,4 @@
-"""A logical broker: it merges subscriptions, passes parts of them down, and forwards events.
+"""The role of a logical broker: it merges subscriptions, passes parts of them down, and forwards events.
 
 [F22, F31, F32, F37–F43]
 """
@@ -32,23 +32,23 @@ from .step import QpsStep, requests_outside
 from .tree import QuadScope
 
 MessageFor = Callable[[QuadScope | None, Area], QpsMessage]
-"""Returns the message to a logical broker, or to publishers, about a part of an area."""
+"""A function that returns the message to a logical broker, or to publishers, about a part of an area."""
 
 COVERAGE = "coverage"
-"""The timer of a leaf that must check coverage."""
+"""The timer for the coverage check of a leaf."""
 
 
 class RoleStep(QpsStep):
     """Handles inputs of a node in the roles of logical brokers."""
 
     def role(self, topic: str, scope: QuadScope) -> LogicalBroker:
-        """Return the state of a logical broker; a node that is addressed as a broker takes its role."""
+        """Return the state of a logical broker. A node that is addressed as a broker takes its role."""
         return self.state.logical.setdefault((topic, scope), LogicalBroker(topic, scope))
 
     # --- subscriptions ---
 
     def on_subscribe(self, given: QpsSubscribe, to: QuadScope) -> None:
-        """Apply R to the part of a subscription that is new here."""
+        """Apply R to the part of a subscription that is new to this broker."""
         role = self.role(given.topic, to)
         wishes = self._wishes(role, given)
         area = intersection(given.area, self.tree.cell(to))
@@ -88,7 +88,7 @@ class RoleStep(QpsStep):
             self._report_coverage(role)
 
     def on_gone(self, given: SubscriberGone, to: QuadScope) -> None:
-        """Remove a subscriber that does not answer, as if it had stopped to repeat its requests.  [F49]"""
+        """Remove a subscriber that does not answer, as if it had stopped repeating its requests. [F49]"""
         role = self.role(given.topic, to)
         key = given.source.scope or given.source.at
         if key in role.links and role.links[key].at == given.source.at:
@@ -96,7 +96,7 @@ class RoleStep(QpsStep):
             self._update_requests(role)
 
     def _wishes(self, role: LogicalBroker, given: QpsSubscribe | QpsUnsubscribe) -> RequestTable:
-        """Return the table of a subscriber, with its current address."""
+        """Return the request table of a subscriber, with its current address."""
         source = given.source
         wishes = role.links.setdefault(source.scope or source.at, RequestTable(source.at))
         wishes.update_address(source, given.version)
@@ -104,7 +104,7 @@ class RoleStep(QpsStep):
         return wishes
 
     def _resolve_inputs(self, role: LogicalBroker) -> ResolveInputs:
-        """Return the inputs of R."""
+        """Return the inputs of R for a role."""
 
         def advertised(area: Area) -> Sequence[Point]:
             return [at for at, advert in role.adverts.items() if intersection(advert.area, area)]
@@ -116,14 +116,14 @@ class RoleStep(QpsStep):
         return ResolveInputs(self.tree, role.scope, self.at, role.registered_area, advertised, ends)
 
     def _repeat(self, role: LogicalBroker, wishes: RequestTable, given: QpsSubscribe) -> None:
-        """Repeat a request that was received before, here and below."""
+        """Repeat a known request, in the table and at the brokers below."""
         wishes.renew(given.area, given.version, self.now)
         for part, patch in list(wishes.patches_in(given.area, "below")):
             if patch.version == given.version:
                 self._send_to_children(role, part, lambda to, area: changed(given, to=to, area=area))
 
     def _end_below(self, role: LogicalBroker, given: QpsSubscribe, area: Area) -> None:
-        """End a part below that is registered here now."""
+        """End the part of a request at the brokers below that is now registered here."""
         over = QpsUnsubscribe(given.topic, given.source, None, area, given.version)
         for scope, part, _ in withdraw(self.tree, role.scope, area, NOTHING):
             if scope != role.scope:
@@ -138,9 +138,9 @@ class RoleStep(QpsStep):
     # --- its own subscription ---
 
     def _update_requests(self, role: LogicalBroker, terms: Iterable[AreaRequest] = ()) -> None:
-        """Request areas that became covered, and end those that are covered no longer.  [F31]
+        """Request areas that became covered, and end the requests for areas that are no longer covered. [F31]
 
-        A part that is requested already is requested again if a subscriber has stricter terms.
+        An area that is requested already is requested again if a subscriber has stricter terms.
         """
         requested = union_of(request.area for request in role.requests)
         uncovered = difference(requested, role.registered_area)
@@ -158,9 +158,10 @@ class RoleStep(QpsStep):
                 self.ask(role, asked)
 
     def announce_move(self, role: LogicalBroker) -> None:
-        """Announce this node as the broker to all nodes that send to it.
+        """Announce this node as the broker to all nodes that send messages to it.
 
-        Where ε is guaranteed, paths differ from here, so all decisions are made again.
+        Where ε is guaranteed, paths from here differ from those of the former holder, so all decisions are
+        made again.
         """
         if self.deployment.compliance == "guaranteed":
             self._resolve_again(role)
@@ -171,14 +172,14 @@ class RoleStep(QpsStep):
             self._start_watch(role)
 
     def ask_again(self, role: LogicalBroker) -> None:
-        """Send all requests of a role again, under a version later than any before."""
+        """Send all requests of a role again, with a version above all earlier ones."""
         for asked in role.requests:
             again = replace(asked, version=self._next_version(role))
             role.requests = [again if each is asked else each for each in role.requests]
             self.ask(role, again)
 
     def _resolve_again(self, role: LogicalBroker) -> None:
-        """Apply R again to everything that is registered."""
+        """Apply R again to all registered requests."""
         terms: list[AreaRequest] = []
         before = union_of(each.area for each in role.requests)
         for key, wishes in role.links.items():
@@ -199,7 +200,7 @@ class RoleStep(QpsStep):
             self._end(role, gone)
 
     def _next_version(self, role: LogicalBroker) -> Instant:
-        """Return a version later than all earlier ones of the role."""
+        """Return a version above all earlier versions of the role."""
         role.version = max(self.version(), role.version + 1)
         return role.version
 
@@ -222,11 +223,11 @@ class RoleStep(QpsStep):
         self._send_below(role, area, unsubscribe)
 
     def _source(self, role: LogicalBroker) -> QpsSource:
-        """Return this role as a subscriber."""
+        """Return this role as a subscriber, for messages to brokers below."""
         return QpsSource(self.at, role.scope, role.turn)
 
     def _send_below(self, role: LogicalBroker, area: Area, message: MessageFor) -> None:
-        """Send to each child its part; from a leaf, to all nodes in it and to advertisers elsewhere."""
+        """Send to each child its part. From a leaf, send to all nodes in it and to advertisers elsewhere."""
         self._send_to_children(role, area, message)
         if self.tree.is_leaf(role.scope):
             low, high = self.tree.corners(role.scope)
@@ -239,9 +240,10 @@ class RoleStep(QpsStep):
     # --- advertisements ---
 
     def on_advertise(self, given: QpsAdvertise, to: QuadScope) -> None:
-        """Record an advertisement of a publisher elsewhere; a leaf sends it the matching requests.  [F32]
+        """Record an advertisement of a publisher elsewhere. A leaf sends that publisher the matching
+        requests. [F32]
 
-        The publisher itself reports areas that it does not publish any more to subscribers that need to know
+        The publisher itself reports areas in which it no longer publishes, to subscribers that need to know
         (``AreaCoverage``).
         """
         role = self.role(given.topic, to)
@@ -257,7 +259,7 @@ class RoleStep(QpsStep):
     # --- events ---
 
     def on_publication(self, given: RoutedPublication, to: QuadScope) -> None:
-        """Forward an event to each subscriber of its location, once.  [F43]"""
+        """Forward an event once to each subscriber of its location. [F43]"""
         role = self.state.logical.get((given.topic, to))
         if role is None:
             return
@@ -270,14 +272,14 @@ class RoleStep(QpsStep):
     def _forward(
         self, role: LogicalBroker, wishes: RequestTable, to: QuadScope | None, event: RoutedPublication
     ) -> None:
-        """Send an event to a subscriber."""
+        """Send an event to a subscriber, with this broker added to its path."""
         source, way = QpsSource(self.at, role.scope), (*event.way, self.at)
         self.send(wishes.at, changed(event, source=source, to=to, way=way))
 
     # --- coverage [F42] ---
 
     def on_coverage(self, given: AreaCoverage, to: QuadScope) -> None:
-        """Handle coverage: of publishers at a leaf, or of a broker below that reports uncovered areas."""
+        """Handle a coverage report: of publishers at a leaf, or of uncovered areas from a broker below."""
         role, source = self.role(given.topic, to), given.source
         report = AdvertArea(given.area, given.version, self.now)
         if self.tree.is_leaf(to):
@@ -291,7 +293,7 @@ class RoleStep(QpsStep):
             self._report_coverage(role)
 
     def _start_watch(self, role: LogicalBroker) -> None:
-        """Start the coverage check; a leaf waits until publishers had time to answer."""
+        """Start the coverage check. A leaf waits until publishers had time to answer."""
         if self.tree.is_leaf(role.scope):
             name = f"{COVERAGE}/{role.topic}/{role.scope.level}/{role.scope.column}/{role.scope.row}"
             self.emit(SetTimer(name, self.now + self.deployment.patience))
@@ -307,13 +309,13 @@ class RoleStep(QpsStep):
             self._start_watch(role)
 
     def _check_coverage(self, role: LogicalBroker) -> None:
-        """Compare the coverage of a leaf with the requested area."""
+        """Compute the part of the requested area of a leaf that no publisher covers, and report it."""
         must = union_of(wishes.registered_area(True) for wishes in role.links.values())
         role.missing = difference(must, union_of(each.area for each in role.covering.values()))
         self._report_coverage(role)
 
     def _report_coverage(self, role: LogicalBroker) -> None:
-        """Send subscribers the uncovered area if it has changed."""
+        """Send the uncovered area to subscribers if it has changed."""
         if not self.tree.is_leaf(role.scope):
             asked = union_of(each.area for each in role.requests)
             role.missing = intersection(union_of(report.area for report in role.reports.values()), asked)
@@ -328,7 +330,7 @@ class RoleStep(QpsStep):
     # --- time ---
 
     def renew_role(self, role: LogicalBroker) -> None:
-        """Repeat the own requests, and drop those of subscribers that were not repeated."""
+        """Repeat the role's own requests, and drop the requests of subscribers that were not repeated."""
         lease = self.deployment.lease
         assert lease is not None
         stale = self.now - lease
@@ -343,7 +345,7 @@ class RoleStep(QpsStep):
 
 
 def store_latest(latest: dict[Publisher, RoutedPublication], event: RoutedPublication) -> None:
-    """Store an event if it is its publisher's latest."""
+    """Store an event unless a later one of the same publisher is known."""
     publisher = (event.home, event.publisher)
     known = latest.get(publisher)
     if known is None or known.time <= event.time:
@@ -351,16 +353,16 @@ def store_latest(latest: dict[Publisher, RoutedPublication], event: RoutedPublic
 
 
 def pop_latest(latest: dict[Publisher, RoutedPublication], area: Area) -> list[RoutedPublication]:
-    """Remove the latest events of an area from which no more events come."""
+    """Remove and return the latest events of an area from which no more events come."""
     found = [publisher for publisher, event in latest.items() if contains_point(area, event.location)]
     return [latest.pop(publisher) for publisher in found]
 
 
 def is_current(known: AdvertArea | None, given: AreaCoverage) -> bool:
-    """Whether a coverage message is not older than the known one."""
+    """Whether a coverage message is at least as new as the known one."""
     return known is None or known.version <= given.version
 
 
 def scope_of(key: Key) -> QuadScope | None:
-    """Return the scope of a subscriber that is a logical broker, or ``None``."""
+    """Return the scope of a subscriber that is a logical broker; ``None`` for a node."""
     return key if isinstance(key, QuadScope) else None

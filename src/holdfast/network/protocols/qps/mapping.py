@@ -11,23 +11,25 @@ from ....model.instant import SECOND, Duration
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The remaining resources of a node, each as a share of its initial value; its host updates them."""
+    """The remaining resources of a node, each as a share of its initial value. The node's host
+    updates them.
+    """
 
     energy: float = 1.0
     memory: float = 1.0
 
 
 Suit = Callable[[Resources, float], float]
-"""``suit(u, v)``: how well a node with these resources fits at this distance from a broker's point.
+"""``suit(u, v)`` returns how well a node with resources ``u`` fits at distance ``v`` from a broker's point.
 
 A higher value is better.
 """
 Compare = Callable[[float, float], bool]
-"""``compare(original, present)``: whether a node whose fit fell to ``present`` hands its role over."""
+"""``compare(original, present)`` returns whether a node whose fit fell to ``present`` hands its role over."""
 
 
 def by_position(_: Resources, away: float) -> float:
-    """Return a fit by distance alone: the nearest node is best."""
+    """Return a fit by distance alone, so that the nearest node fits best."""
     return 1 / (1 + away)
 
 
@@ -43,7 +45,7 @@ class by_resources:  # noqa: N801 - a function with a parameter
 
 @dataclass(frozen=True, slots=True)
 class fallen_below:  # noqa: N801 - a function with a parameter
-    """Hand a role over when the fit falls below a share of its original value."""
+    """Hand over a role when the fit falls below a share of its original value."""
 
     to: float = 0.5
 
@@ -52,27 +54,29 @@ class fallen_below:  # noqa: N801 - a function with a parameter
 
 
 def never(_original: float, _present: float) -> bool:
-    """Hand no role over."""
+    """Return false, so that no role is ever handed over."""
     return False
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoleMapping:
-    """How roles are assigned to nodes and handed over."""
+    """The rules by which nodes get roles and hand them over."""
 
     suit: Suit = by_position
     compare: Compare = never
     check: Duration = 30 * SECOND
-    """The period of comparison, heartbeats and copies of tables.
+    """The period in µs of comparisons, heartbeats and copies of tables.
 
     A holder without a heartbeat for three periods is forgotten.
     """
     patience: Duration = 5 * SECOND
-    """How long to wait for the answer of a successor or of an event's destination."""
+    """The time in µs to wait for the answer of a successor or of an event's destination."""
     tries: int = 3
-    """How often an event is sent to a node that does not answer, before the node is reported as gone."""
+    """The number of times that an event is sent to a node that does not answer, before the node is reported
+    as gone.
+    """
     room: int | None = None
-    """The bytes of tables in one message; ``None``: all."""
+    """The greatest number of bytes of tables in one message; ``None`` for no limit."""
 
     @property
     def nearest(self) -> bool:

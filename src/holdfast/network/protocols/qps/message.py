@@ -1,8 +1,8 @@
-"""The messages between brokers.  [F30]
+"""The messages between brokers. [F30]
 
-Every message is addressed to a point: that of a node, or that of a logical broker (then ``to`` is its scope).
-The nearest live node receives it. Subscriptions and their ends have versions: for each part of space the
-latest message of a subscriber counts, in whatever order they arrive. Tags and the order of fields are the
+Every message is addressed to the point of a node or of a logical broker; in the second case ``to`` is its
+scope. The nearest live node receives it. Subscriptions and their ends have versions: for each part of space,
+the latest version of a subscriber counts, whatever the order of arrival. Tags and the order of fields are the
 wire format.
 """
 
@@ -31,7 +31,7 @@ class QpsSource(msgspec.Struct, frozen=True, array_like=True):
     at: At
     scope: QuadScope | None = None
     turn: Instant = 0
-    """Since when this node has the role; messages of a successor take precedence."""
+    """The time since which the node has had the role. Messages of a later holder take precedence."""
 
 
 class SourcedMessage(msgspec.Struct, frozen=True, array_like=True):
@@ -43,15 +43,16 @@ class SourcedMessage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class QpsAdvertise(SourcedMessage, frozen=True, array_like=True, tag="advertise"):
-    """The area in which publishers of another leaf's node publish here; an empty area is the
-    un-advertisement."""
+    """The area in which publishers of a node of another leaf publish. An empty area withdraws the
+    advertisement.
+    """
 
     area: Area
     version: Instant
 
 
 class QpsSubscribe(SourcedMessage, frozen=True, array_like=True, tag="subscribe"):
-    """Requests events of an area; without ``to``, a leaf requests them from publishers."""
+    """Requests the events of an area. Without ``to``, a leaf requests them from publishers."""
 
     area: Area
     epsilon: float
@@ -70,7 +71,7 @@ class QpsUnsubscribe(SourcedMessage, frozen=True, array_like=True, tag="unsubscr
 class AreaCoverage(SourcedMessage, frozen=True, array_like=True, tag="coverage"):
     """Coverage fulfilment: the area that the source's publishers cover (``covered``), or the uncovered area.
 
-    Each message replaces the one before.
+    Each message replaces the previous message of the source.
     """
 
     area: Area
@@ -83,22 +84,24 @@ class SubscriberGone(SourcedMessage, frozen=True, array_like=True, tag="gone"):
 
 
 class RoutedPublication(SourcedMessage, frozen=True, array_like=True, tag="publication"):
-    """An event on its way: to a logical broker (Q = 1), or without a scope to a subscribers' node (Q = 0).
+    """An event on its way to a logical broker (Q = 1) or, without a scope, to a subscribers' node (Q = 0).
 
     Its source is the last sender.
     """
 
     location: At
     home: At
-    """The publisher's node; names of clients are unique only within a node."""
+    """The publisher's node, because names of clients are unique only within a node."""
     publisher: str
     time: Instant
-    """Identifies the event together with the node: no two events of a node have the same time."""
+    """The event time. It identifies the event together with the node: no two events of a node have the same
+    time.
+    """
     values: Mapping[str, Value]
     way: tuple[At, ...] = ()
-    """The addresses of the forwarding brokers on the path, the leaf's first."""
+    """The addresses of the forwarding brokers on the path, starting at the leaf."""
     repeated: bool = False
-    """Whether it is an earlier event, sent to a new subscriber."""
+    """Whether it is an earlier event that is sent to a new subscriber."""
 
 
 QpsMessage = QpsAdvertise | QpsSubscribe | QpsUnsubscribe | AreaCoverage | RoutedPublication | SubscriberGone
@@ -110,7 +113,7 @@ _RECTANGLE = 4
 
 
 def bytes_of(message: QpsMessage) -> int:
-    """Return the size of a message on a mote: coordinates in two bytes, numbers in four."""
+    """Return the size of a message on a mote, in bytes: coordinates take two bytes, numbers four."""
     match message:
         case QpsSubscribe(area=area):
             return HEAD + _area(area) + 3 + _TIME
@@ -124,7 +127,7 @@ def bytes_of(message: QpsMessage) -> int:
 
 
 def _area(area: Area) -> int:
-    """Return the size of an area; a rectangle is two corners."""
+    """Return the size of an area in bytes. A rectangle is sent as two corners."""
     return 1 + _CORNER * (2 if corner_count(area) == _RECTANGLE else corner_count(area))
 
 

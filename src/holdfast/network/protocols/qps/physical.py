@@ -1,6 +1,6 @@
-"""The physical layer: a node with its broker and the roles of logical brokers.  [F33, F44–F49]
+"""The physical layer: a node with its broker and the roles of logical brokers. [F33, F44–F49]
 
-A message to a logical broker searches for the holder of the role on its way to the broker's point: nodes on
+A message to a logical broker searches for the holder of the role on its way to the broker's point. Nodes on
 the path know the holder, or offer themselves. The logical layer is independent of this.
 """
 
@@ -35,7 +35,7 @@ from .succession import RoleSuccession
 
 @dataclass(frozen=True)
 class PhysicalNode:
-    """The machine of a node with a physical layer."""
+    """The machine of a node whose roles as logical broker can move to other nodes."""
 
     deployment: QpsDeployment
     place: Point
@@ -46,15 +46,15 @@ class PhysicalNode:
 
     @cached_property
     def broker(self) -> QpsBroker:
-        """The logical layer."""
+        """The machine of the logical layer."""
         return QpsBroker(self.deployment, self.place)
 
     def initial(self) -> PhysicalState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return PhysicalState(self.broker.initial())
 
     def handle(self, state: PhysicalState, given: Input) -> tuple[PhysicalState, list[Effect]]:
-        """Handle one input: update the state and return the effects."""
+        """Handle one input: change ``state`` in place, and return it with the effects in their order."""
         turn = _PhysicalStep(self.broker, state, given.now)
         match given:
             case Started():
@@ -80,7 +80,7 @@ class PhysicalNode:
 
 
 class _PhysicalStep(RoleSuccession):
-    """Handles one input."""
+    """Handles one input of a physical node."""
 
     def on_message(self, given: Envelope) -> None:
         """Handle a message that has arrived."""
@@ -100,13 +100,15 @@ class _PhysicalStep(RoleSuccession):
                 self.to_broker(Received(self.now, "", given))
 
     def on_passing(self, given: Envelope) -> None:
-        """Inspect a message on its way through this node, which may know the holder or fit better.  [F45]"""
+        """Inspect a message on its way through this node, which may know the holder or fit the role better.
+        [F45]
+        """
         if isinstance(given, SeekEnvelope) and (given := self._inspect(given)) is None:  # type: ignore[assignment]
             return
         self.effects.append(Onward(given))
 
     def _inspect(self, given: SeekEnvelope) -> SeekEnvelope | None:
-        """Inspect a search; return it if it goes on, ``None`` if it ends here."""
+        """Inspect a search; return the search to forward, or ``None`` if it ends here."""
         message, role = given.message, role_of(given.message)
         assert role is not None
         if isinstance(message, RoleHeartbeat):
@@ -134,8 +136,9 @@ class _PhysicalStep(RoleSuccession):
             del self.state.holders[role]
 
     def _on_search_end(self, given: SeekEnvelope) -> None:
-        """Handle a search that has reached the node nearest to the broker's point: the best candidate gets
-        the role."""
+        """Handle a search that has reached the node nearest to the broker's point: give the role to the best
+        candidate.
+        """
         if isinstance(given.message, RoleHeartbeat):
             self.compare_heartbeats(given.message)
         if (left := self._inspect(given)) is None or isinstance(left.message, RoleHeartbeat):
@@ -153,7 +156,7 @@ class _PhysicalStep(RoleSuccession):
         self.direct(chosen, message, left=left.left)
 
     def on_own_message(self, message: NodeMessage) -> None:
-        """Handle a message for this node."""
+        """Dispatch a message that is addressed to this node."""
         match message:
             case RoleVacant():
                 self.direct(message.at, RoleOffer(*message.role, self.at))
@@ -169,7 +172,7 @@ class _PhysicalStep(RoleSuccession):
                 self._for_role(message)
 
     def _for_role(self, message: QpsMessage) -> None:
-        """Handle a message for a role: process it, queue it during a hand-over, or pass it on."""
+        """Handle a message for a role: process it, queue it during a hand-over, or forward it."""
         role = role_of(message)
         state = self.state
         if role is None:
@@ -187,10 +190,10 @@ class _PhysicalStep(RoleSuccession):
             self.to_broker(Received(self.now, "", message))
 
     def _on_astray(self, at: At, message: NodeMessage, tries: int, left: tuple[At, ...]) -> None:
-        """Handle a message for a node that does not answer.  [F49]
+        """Handle a message for a node that does not answer. [F49]
 
-        The message lists all nodes that did not answer, or two nodes that each know of another would send it
-        back and forth.
+        The message lists all nodes that did not answer. Otherwise two nodes that each know the other as
+        holder would send it back and forth.
         """
         role = role_of(message)
         if isinstance(message, RoleMessage):

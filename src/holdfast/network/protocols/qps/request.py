@@ -1,6 +1,6 @@
-"""The API of a node: five operations of clients, and two callbacks.  [F21]
+"""The API of a node: five operations of clients, and two callbacks. [F21]
 
-No call waits. A client is known to its node by a name.
+No call blocks. A node knows each of its clients by a name.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ class RegionRequest(msgspec.Struct, frozen=True):
 
 
 class QpsAdvertiseRequest(RegionRequest, frozen=True):
-    """A publisher announces that it will publish events of a topic in a region."""
+    """Announces that a publisher will publish events of a topic in a region."""
 
 
 class QpsUnadvertiseRequest(RegionRequest, frozen=True):
-    """A publisher withdraws such an announcement."""
+    """Withdraws the announcement of a publisher."""
 
 
 class QpsPublishRequest(msgspec.Struct, frozen=True):
-    """A publisher publishes an event; ``location`` is that of the data, not of the publisher.  [F16]"""
+    """Publishes an event. ``location`` is that of the data, not of the publisher. [F16]"""
 
     client: str
     topic: str
@@ -40,20 +40,20 @@ class QpsPublishRequest(msgspec.Struct, frozen=True):
 
 
 class QpsSubscribeRequest(RegionRequest, frozen=True):
-    """A subscriber requests the events of a topic in a region.  [F18]"""
+    """Requests the events of a topic in a region for a subscriber. [F18]"""
 
     epsilon: float = 1.5
-    """The largest ratio of the path of an event to the straight line."""
+    """The greatest permitted ratio of the path of an event to the straight line."""
     guaranteed: bool = False
     """Whether the part of the region without a publisher must be reported.  [F27]"""
 
 
 class QpsUnsubscribeRequest(RegionRequest, frozen=True):
-    """A subscriber ends such a request."""
+    """Ends the request of a subscriber."""
 
 
 class PresenceSign(msgspec.Struct, frozen=True):
-    """A sign of life of a client; every other request counts as one, too.  [F48]"""
+    """A sign of life of a client. Every other request also counts as a sign of life. [F48]"""
 
     client: str
 
@@ -62,7 +62,7 @@ QpsRequest = RegionRequest | QpsPublishRequest | PresenceSign
 
 
 class QpsNotify(msgspec.Struct, frozen=True):
-    """Callback ``notify``: an event for a subscriber."""
+    """The callback ``notify``: delivers an event to a subscriber."""
 
     client: str
     topic: str
@@ -71,18 +71,20 @@ class QpsNotify(msgspec.Struct, frozen=True):
     time: Instant
     values: Mapping[str, Value]
     way: tuple[Point, ...] = ()
-    """The addresses of the brokers that forwarded it."""
+    """The addresses of the brokers that forwarded the event."""
     repeated: bool = False
-    """Whether it is the latest of its publisher from before the subscription.  [F75]"""
+    """Whether it is a publisher's latest event from before the subscription. [F75]"""
 
 
 class FailedCoverage(msgspec.Struct, frozen=True):
-    """Callback ``failed_coverage_fulfillment``: this part of a subscriber's region has no publisher."""
+    """The callback ``failed_coverage_fulfillment``: reports the part of a subscriber's region without a
+    publisher.
+    """
 
     client: str
     topic: str
     corners: tuple[tuple[tuple[tuple[float, float], ...], ...], ...]
-    """The part, as polygons of rings."""
+    """The part without a publisher, as polygons of rings."""
 
 
 QpsDelivery = QpsNotify | FailedCoverage

@@ -1,7 +1,7 @@
 """The requests of one subscriber to a broker, by part of space.
 
-For each part the latest message counts. So messages may arrive late, twice or in another order, and the
-result is the same.
+For each part, the latest message counts. Therefore messages may arrive late, twice or in another order, with
+the same result.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from .area import NOTHING, Area, contains_point, difference, intersection, union
 from .message import At, QpsSource
 
 Kind = Literal["here", "below", "over"]
-"""A part is registered at this broker, was passed to one below, or has ended."""
+"""The state of a part: registered at this broker, passed to a broker below, or ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class AreaPatch:
-    """A part of space with its latest message."""
+    """A part of space, with the content of the latest message about it."""
 
     area: Area
     version: Instant
     kind: Kind
     epsilon: float = 0.0
-    """As it was received."""
+    """The ε of the message."""
     fulfil: bool = False
     last_renewal: Instant = BEGINNING
     """The time of the message or of its last repetition."""
@@ -55,7 +55,9 @@ class RequestTable:
             self.at, self.turn, self.newest = source.at, source.turn, version
 
     def registered_area(self, fulfil: bool = False) -> Area:
-        """Return ``cov^q(v)``; with ``fulfil`` the part whose coverage must be checked."""
+        """Return ``cov^q(v)``, the registered area; with ``fulfil`` only the part whose coverage must be
+        checked.
+        """
         return union_of(p.area for p in self.patches if p.kind == "here" and p.fulfil >= fulfil)
 
     def is_wanted(self, location: At) -> bool:
@@ -63,20 +65,20 @@ class RequestTable:
         return any(p.kind == "here" and contains_point(p.area, location) for p in self.patches)
 
     def newer_part(self, area: Area, version: Instant) -> Area:
-        """Return the part of an area for which a message of that version is the latest."""
+        """Return the part of an area for which a message of ``version`` is the latest."""
         for patch in self.patches:
             if patch.version >= version:
                 area = difference(area, patch.area)
         return area
 
     def patches_in(self, area: Area, kind: Kind) -> Iterator[tuple[Area, AreaPatch]]:
-        """Yield the patches of a kind within an area."""
+        """Yield the patches of a kind within an area, each with its part of the area."""
         for patch in self.patches:
             if patch.kind == kind and (part := intersection(patch.area, area)):
                 yield part, patch
 
     def add(self, new: AreaPatch) -> None:
-        """Add a patch in place of the known ones in its area."""
+        """Add a patch in place of the known patches in its area."""
         self.remove(new.area)
         for i, patch in enumerate(self.patches):
             if patch == replace(new, area=patch.area):
@@ -85,7 +87,7 @@ class RequestTable:
         self.patches.append(new)
 
     def remove(self, area: Area) -> None:
-        """Remove everything known about an area."""
+        """Remove all patches within an area."""
         left = ((difference(patch.area, area), patch) for patch in self.patches)
         self.patches = [replace(patch, area=rest) for rest, patch in left if rest]
 
@@ -96,8 +98,9 @@ class RequestTable:
                 self.patches[i] = replace(patch, last_renewal=now)
 
     def drop_old(self, over: Instant, stale: Instant) -> bool:
-        """Drop ends older than ``over`` and patches not renewed since ``stale``; whether a registered one is
-        gone."""
+        """Drop ends older than ``over`` and patches not renewed since ``stale``; return whether a registered
+        patch was dropped.
+        """
         remaining = [
             p for p in self.patches if (p.version >= over if p.kind == "over" else p.last_renewal >= stale)
         ]
@@ -108,7 +111,7 @@ class RequestTable:
 
 @dataclass(frozen=True, slots=True)
 class AreaRequest:
-    """A request of a broker or a host to others, with its terms."""
+    """A request of a broker or a node to brokers or publishers, with its terms."""
 
     area: Area
     epsilon: float

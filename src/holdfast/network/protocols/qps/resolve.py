@@ -1,7 +1,7 @@
-"""The localized resolving algorithms: R for subscriptions, R' for their end.  [F39, F41]
+"""The localized resolving algorithms: R for subscriptions, R' for their end. [F39, F41]
 
-A logical broker decides alone, for each quadrant of its scope, whether events pass it on their way to a
-subscriber or come from a broker below it.
+A logical broker decides for each quadrant of its scope, without messages to others. Events of the quadrant
+either pass this broker on their way to a subscriber, or come directly from a broker below it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from .area import NOTHING, Area, centroid, difference, intersection
 from .tree import QuadScope, ScopeTree
 
 ROUNDING = 1 + 1e-12
-"""Tolerance for detours that result from rounding, because a broker may be on the straight line itself."""
+"""The tolerance for detours that result from rounding. A broker may lie on the straight line itself."""
 
 Publishers = Callable[[Area], Sequence[Point]]
-"""Returns the points from which events of an area come, as far as a broker knows."""
+"""A function that returns the points from which events of an area come, as known to a broker."""
 
 
 class ResolvedPart(NamedTuple):
     """An element of Θ: a part of a subscription, the broker that gets it, and the remaining ε.
 
-    If that is the deciding broker itself, ε is the value for its own subscription below.
+    If the deciding broker itself gets the part, ε is the value for its own subscription below.
     """
 
     scope: QuadScope
@@ -44,12 +44,13 @@ class ResolveInputs:
     advertised: Publishers
     """The addresses of advertisers of an area; they replace its centroid."""
     leaves: Publishers | None = None
-    """If ε is guaranteed: the leaves of an area; ε must hold for events of each of them, on shared
-    paths too."""
+    """The leaves of an area, if ε is guaranteed; otherwise ``None``. ε must be satisfied for events of each
+    leaf, also on shared paths.
+    """
 
 
 def resolve(here: ResolveInputs, subscriber: Point, area: Area, epsilon: float) -> Iterator[ResolvedPart]:
-    """R: yield the parts of a subscription that are registered here, and those for each child."""
+    """Apply R: yield the parts of a subscription that are registered here, and the parts for each child."""
     if here.tree.is_leaf(here.scope):
         yield ResolvedPart(here.scope, area, 0.0)
         return
@@ -79,7 +80,7 @@ def _remaining_epsilon(here: ResolveInputs, subscriber: Point, part: Area, epsil
 
 
 def withdraw(tree: ScopeTree, scope: QuadScope, area: Area, registered: Area) -> Iterator[ResolvedPart]:
-    """R': yield the part that ends here, and the parts for each child."""
+    """Apply R': yield the part that ends here, and the parts for each child."""
     here = intersection(area, registered)
     if here:
         yield ResolvedPart(scope, here, 0.0)

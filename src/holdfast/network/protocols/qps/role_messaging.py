@@ -1,7 +1,7 @@
-"""The roles of a physical node, and the messages to their holders.
+"""The roles of a physical node, and the messages to the holders of roles.
 
-The search for a holder (physical) and the transfer of a role (succession) build on this. Change here how a
-message reaches the holder of a role.
+`physical` (the search for a holder) and `succession` (the transfer of a role) build on this module. Change
+here how a message reaches the holder of a role.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from .state import QpsState
 from .tree import QuadScope
 
 Role = tuple[str, QuadScope]
-"""A logical broker."""
+"""The role of a logical broker, as topic and scope."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownHolder:
-    """The holder of a role, since when, and the time of its last heartbeat."""
+    """The holder of a role, with the start of its turn and the time of its last heartbeat."""
 
     at: At
     turn: Instant
@@ -47,27 +47,27 @@ class KnownHolder:
 
 @dataclass(slots=True)
 class OwnRole:
-    """A role of this node."""
+    """A role that this node has."""
 
     original: float
-    """How well the node fitted when it got the role."""
+    """The fit of the node when it got the role."""
     copied: tuple[QpsMessage, ...] = ()
-    """The rows of its tables that nodes near by have."""
+    """The rows of its tables of which nearby nodes have a copy."""
 
 
 @dataclass(slots=True)
 class RoleHandover:
-    """A role in hand-over; once its tables are sent, messages that would change them wait."""
+    """A hand-over in progress. After the tables are sent, messages that would change them wait."""
 
     to: At | None = None
-    """The node that received them."""
+    """The node that received the tables; ``None`` before they are sent."""
     sent: tuple[QpsMessage, ...] = ()
     waiting: list[QpsMessage] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class UndeliveredEvent:
-    """An event for a node that did not answer, and the number of attempts."""
+    """An event for a node that did not answer, with the number of attempts."""
 
     at: At
     event: RoutedPublication
@@ -76,7 +76,7 @@ class UndeliveredEvent:
 
 @dataclass(slots=True)
 class PhysicalState:
-    """The broker's state, and the known roles."""
+    """The state of a physical node: the broker's state, and the known roles."""
 
     broker: QpsState
     resources: Resources = field(default_factory=Resources)
@@ -85,22 +85,22 @@ class PhysicalState:
     own_roles: dict[Role, OwnRole] = field(default_factory=dict)
     """The roles of this node."""
     handovers: dict[Role, RoleHandover] = field(default_factory=dict)
-    """The roles that this node wants to hand over."""
+    """The hand-overs of roles that this node wants to give up."""
     incoming_tables: dict[Role, dict[int, RoleTables]] = field(default_factory=dict)
-    """Received tables with missing parts."""
+    """Received tables whose other parts are missing."""
     copies: dict[Role, dict[int, RoleTables]] = field(default_factory=dict)
-    """Copies of tables of brokers near by."""
+    """Copies of tables of nearby brokers."""
     undelivered_events: list[UndeliveredEvent] = field(default_factory=list)
     """Events for nodes that did not answer."""
 
     @property
     def latest(self) -> Instant:
-        """The time of this node's latest event."""
+        """The time of the latest event that this node published."""
         return self.broker.latest
 
 
 class RoleMessaging:
-    """Handles one input of a physical node."""
+    """Base class that handles one input of a physical node, with helpers to reach the holders of roles."""
 
     def __init__(self, broker: QpsBroker, state: PhysicalState, now: Instant) -> None:
         self.broker, self.state, self.now = broker, state, now
@@ -116,7 +116,7 @@ class RoleMessaging:
         self.carry_out(effects)
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
-        """Replace routes to logical brokers by searches for the holders of their roles."""
+        """Send messages. Replace routes to logical brokers by searches for the holders of their roles."""
         for effect in effects:
             if isinstance(effect, Route):
                 role = role_of(effect.message)
@@ -136,7 +136,7 @@ class RoleMessaging:
             self.effects.append(Route(place, NodeEnvelope(place, message, tries, left), cause_of(message)))
 
     def seek(self, role: Role, message: SoughtMessage, left: tuple[At, ...] = ()) -> None:
-        """Send a message to the holder of a role.  [F45]"""
+        """Send a message to the holder of a role; search for the holder if it is unknown. [F45]"""
         known, is_notice = self.state.holders.get(role), isinstance(message, RoleHeartbeat | RoleVacant)
         if role in self.state.own_roles and not is_notice:
             self.own_messages.append(message)
@@ -147,11 +147,11 @@ class RoleMessaging:
             self.effects.append(Route(self.address(role), seek, cause_of(message)))
 
     def address(self, role: Role) -> Point:
-        """Return the point of a logical broker."""
+        """Return the point of the logical broker that a role belongs to."""
         return self.deployment.tree.address(*role)
 
     def with_candidate(self, role: Role, given: SeekEnvelope) -> SeekEnvelope:
-        """Offer this node as candidate if it fits better than the best so far.
+        """Offer this node as candidate if it fits better than the present candidate.
 
         Where nodes are chosen by resources, only nodes without a role in the tree offer themselves.
         """
@@ -162,15 +162,15 @@ class RoleMessaging:
         return changed(given, candidate=self.at, suits=suits)
 
     def is_nearer(self, role: Role, at: At, than: At) -> bool:
-        """Whether a role belongs to ``at`` rather than to ``than``, because it is nearer."""
+        """Whether a role belongs to ``at`` rather than to ``than``, because ``at`` is nearer."""
         point = self.address(role)
         return self.mapping.nearest and math.dist(at, point) < math.dist(than, point)
 
     def suits(self, role: Role) -> float:
-        """Return how well this node fits a role."""
+        """Return the fit of this node for a role."""
         return self.mapping.suit(self.state.resources, math.dist(self.at, self.address(role)))
 
 
 def role_of(message: NodeMessage) -> Role | None:
-    """Return the role that a message is for, or ``None``."""
+    """Return the role to which a message is addressed; ``None`` for other messages."""
     return None if message.to is None else (message.topic, message.to)

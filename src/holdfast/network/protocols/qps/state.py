@@ -1,4 +1,4 @@
-"""The state of a node: for each topic its clients, and the logical brokers whose roles it has."""
+"""The state of a node: its clients by topic, and the logical brokers whose roles it has."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .request_table import AreaRequest, RequestTable
 from .tree import QuadScope
 
 Key = QuadScope | At
-"""A subscriber: a logical broker by its scope, a node by its address."""
+"""A subscriber: a logical broker, by its scope, or a node, by its address."""
 Publisher = tuple[At, str]
-"""A publisher: its node, and its name there."""
+"""A publisher: the address of its node, and its name at that node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class LogicalBroker:
     adverts: dict[At, AdvertArea] = field(default_factory=dict)
     requests: list[AreaRequest] = field(default_factory=list)
     version: Instant = BEGINNING
-    """The version of its latest own message."""
+    """The version of the role's latest own message."""
     turn: Instant = 0
-    """Since when this node has the role, where roles move."""
+    """The time since which the node has had the role, if roles can move."""
     covering: dict[At, AdvertArea] = field(default_factory=dict)
     """At a leaf: the coverage reported by publishers."""
     missing: Area = NOTHING
@@ -50,7 +50,7 @@ class LogicalBroker:
 
     @property
     def registered_area(self) -> Area:
-        """``cov(u)``: everything that is registered here."""
+        """``cov(u)``: the area that is registered at this broker."""
         return union_of(wishes.registered_area() for wishes in self.links.values())
 
     @property
@@ -60,7 +60,7 @@ class LogicalBroker:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has neither subscribers nor advertisers nor requests."""
+        """Whether the broker has neither subscribers nor advertisers nor requests."""
         return not (self.links or self.adverts or self.requests)
 
 
@@ -75,39 +75,39 @@ class ClientSubscription:
 
 @dataclass(frozen=True, slots=True)
 class SentRequest(AreaRequest):
-    """A node's request for its clients, and the logical broker to which it was sent."""
+    """A node's request for its clients, with the logical broker to which it was sent."""
 
     target: QuadScope
 
 
 @dataclass(slots=True)
 class HostedTopic:
-    """A topic at a node with publishers and subscribers."""
+    """The state of a topic at a node with publishers and subscribers."""
 
     adverts: dict[str, list[Area]] = field(default_factory=dict)
     informed: dict[QuadScope, AdvertArea] = field(default_factory=dict)
     """The brokers that received the advertisements."""
     leaf_requests: dict[QuadScope, RequestTable] = field(default_factory=dict)
-    """The requests of leaves to publishers here."""
+    """The requests of leaves to publishers of this node."""
     subscriptions: dict[str, list[ClientSubscription]] = field(default_factory=dict)
     requests: list[SentRequest] = field(default_factory=list)
     reports: dict[QuadScope, AdvertArea] = field(default_factory=dict)
     """The areas without a publisher, as reported by brokers."""
     delivered: dict[tuple[At, Instant], Instant] = field(default_factory=dict)
-    """Events that were delivered here, and when."""
+    """The delivered events, each with the time of delivery."""
     latest: dict[Publisher, RoutedPublication] = field(default_factory=dict)
     """The latest delivered event of each publisher, if new subscribers receive it."""
     own: dict[str, RoutedPublication] = field(default_factory=dict)
-    """The latest event of each publisher here."""
+    """The latest event of each publisher of this node."""
 
     @property
     def advertised_area(self) -> Area:
-        """The area that publishers here have advertised."""
+        """The area that publishers of this node have advertised."""
         return union_of(area for areas in self.adverts.values() for area in areas)
 
     @property
     def subscribed_area(self) -> Area:
-        """The area that subscribers here have requested."""
+        """The area that subscribers of this node have requested."""
         return union_of(each.area for some in self.subscriptions.values() for each in some)
 
     @property
@@ -118,16 +118,16 @@ class HostedTopic:
 
 @dataclass(slots=True)
 class QpsState:
-    """The state of a node."""
+    """The state of a node. Machines change it in place."""
 
     topics: dict[str, HostedTopic] = field(default_factory=dict)
     logical: dict[tuple[str, QuadScope], LogicalBroker] = field(default_factory=dict)
     latest: Instant = BEGINNING
     """The latest version or event time that this node has assigned."""
     clients: dict[str, Instant] = field(default_factory=dict)
-    """The last sign of life of each client, if these are required."""
+    """The time of each client's last sign of life, if signs are required."""
     repeated: int = 0
-    """The number of duplicate events."""
+    """The number of duplicate events that were not delivered."""
     chance: Random = field(default_factory=lambda: Random(0))
     """The node's own random numbers, from its seed."""
 
@@ -138,7 +138,9 @@ class QpsState:
 
     @property
     def links(self) -> int:
-        """The number of publish-subscribe links here: at brokers, for publishers, and to subscribers."""
+        """The number of publish-subscribe links at this node: at brokers, for publishers, and to
+        subscribers.
+        """
         tables = (wishes for role in self.logical.values() for wishes in role.links.values())
         brokers = sum(bool(wishes.registered_area()) for wishes in tables)
         return brokers + sum(_links(hosted) for hosted in self.topics.values())

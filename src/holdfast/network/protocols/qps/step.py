@@ -1,6 +1,6 @@
-"""The base class of a node's roles: one input with the node's state, and the effects so far.
+"""The base class of a node's roles: one input with the node's state, and the collected effects.
 
-Change what both roles need here. The roles are in client_broker and forwarding.
+Change here the helpers that both roles need. The roles are in `client_broker` and `forwarding`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Request = TypeVar("Request", bound=AreaRequest)
 
 
 class QpsStep:
-    """Handles one input of a node."""
+    """Base class that handles one input of a node and collects the effects."""
 
     def __init__(self, deployment: QpsDeployment, at: At, state: QpsState, now: Instant) -> None:
         self.deployment, self.at, self.state, self.now = deployment, at, state, now
@@ -33,7 +33,7 @@ class QpsStep:
         self.emit = self.effects.append
 
     def send(self, to: Point, message: QpsMessage) -> None:
-        """Send a message to a point."""
+        """Send a message to the node nearest to a point."""
         self.emit(Route(to, message, cause_of(message)))
 
     def send_to_broker(self, scope: QuadScope, message: QpsMessage) -> None:
@@ -47,7 +47,7 @@ class QpsStep:
     def stricter(
         self, requests: Iterable[Request], area: Area, epsilon: float, fulfil: bool
     ) -> list[Request]:
-        """Return the requested parts for which new terms are stricter, with the stricter terms.  [F40]"""
+        """Return the requested parts for which new terms are stricter, with the stricter terms. [F40]"""
         found = []
         for old in requests:
             tight = self.deployment.compliance == "guaranteed" and epsilon < old.epsilon
@@ -58,6 +58,6 @@ class QpsStep:
 
 
 def requests_outside(requests: Iterable[Request], area: Area) -> list[Request]:
-    """Return requests without an area."""
+    """Return the parts of requests outside of an area."""
     remaining = ((difference(request.area, area), request) for request in requests)
     return [replace(request, area=rest) for rest, request in remaining if rest]

@@ -1,5 +1,7 @@
-"""How roles move between nodes: hand-over, heartbeats, copies, and replacement of failed nodes.  [F46, F47,
-F49]"""
+"""The transfer of roles between nodes: hand-over, heartbeats, copies, and replacement of failed nodes.
+
+[F46, F47, F49]
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ class RoleSuccession(RoleMessaging):
     # --- having a role ---
 
     def take_role(self, role: Role, logical: LogicalBroker) -> None:
-        """Take a role."""
+        """Take a role, with the given tables."""
         self.state.holders.pop(role, None)
         self.state.broker.logical[role] = logical
         self.state.own_roles[role] = OwnRole(self.suits(role))
@@ -44,13 +46,13 @@ class RoleSuccession(RoleMessaging):
         self._send_copies(role, self.state.own_roles[role], logical)  # it may fail before its next check
 
     def _send_heartbeat(self, role: Role, logical: LogicalBroker) -> None:
-        """Send a heartbeat."""
+        """Send a heartbeat for a role."""
         self.seek(role, RoleHeartbeat(*role, self.at, logical.turn))
 
     def on_heartbeat(self, given: RoleHeartbeat) -> None:
-        """Handle a heartbeat.
+        """Handle a heartbeat of another holder.
 
-        Of two holders the nearer one stays where roles belong to the nearest node, otherwise the later one.
+        Of two holders, the nearer one stays where roles belong to the nearest node, otherwise the later one.
         [F47]
         """
         role, known = given.role, self.state.holders.get(given.role)
@@ -66,10 +68,10 @@ class RoleSuccession(RoleMessaging):
                 del self.state.copies[role]
 
     def compare_heartbeats(self, given: RoleHeartbeat) -> None:
-        """Compare the heartbeats of all holders of a role, which meet here: the earlier holder learns of the
-        later.
+        """Compare the heartbeats of all holders of a role, which meet at this node, and inform the earlier
+        holder.
 
-        Where roles belong to the nearest node and that is this one, it offers to take the role.
+        Where roles belong to the nearest node and this is the nearest, it offers to take the role.
         """
         role = given.role
         if self.is_nearer(role, self.at, given.at):
@@ -95,12 +97,14 @@ class RoleSuccession(RoleMessaging):
         self.direct(given.at, RoleHeartbeat(*role, self.at, logical.turn))
 
     def set_check_timer(self) -> None:
-        """Set the timer for the next check."""
+        """Set the timer for the next check of roles."""
         when = self.deployment.after(self.now, self.mapping.check, self.state.broker.chance)
         self.effects.append(SetTimer("check", when))
 
     def check_roles(self) -> None:
-        """Compare the own fit, send heartbeats, and forget holders without one.  [F46, F47]"""
+        """Compare this node's fit for its roles, send heartbeats, and forget holders without a heartbeat.
+        [F46, F47]
+        """
         state = self.state
         self.set_check_timer()
         old = self.now - 3 * self.mapping.check
@@ -128,13 +132,13 @@ class RoleSuccession(RoleMessaging):
             yield RoleTables(*role, self.at, logical.turn, version, number, len(some), part)
 
     def _start_handover(self, role: Role) -> RoleHandover:
-        """Start a hand-over."""
+        """Start a hand-over, and set the timer for its end."""
         giving = self.state.handovers[role] = RoleHandover()
         self.effects.append(SetTimer(_handover_timer(role), self.now + self.mapping.patience))
         return giving
 
     def on_offer(self, offer: RoleOffer) -> None:
-        """Role transfer: send the tables to a successor that has offered itself."""
+        """Send the tables of a role to a successor that has offered itself: role transfer."""
         role = offer.role
         giving = self.state.handovers.get(role)
         if giving is None and role in self.state.own_roles and self.is_nearer(role, offer.at, self.at):
@@ -147,7 +151,8 @@ class RoleSuccession(RoleMessaging):
             self.direct(offer.at, part)
 
     def on_tables(self, given: RoleTables) -> None:
-        """Parallel subscribe and unsubscribe: take a role from its tables and announce this.
+        """Take a role when all parts of its tables have arrived, and announce this: parallel subscribe and
+        unsubscribe.
 
         The announcement is one message that replaces the old and the new subscription.
         """
@@ -172,7 +177,7 @@ class RoleSuccession(RoleMessaging):
     def _complete_tables(
         self, incomplete: dict[Role, dict[int, RoleTables]], given: RoleTables
     ) -> LogicalBroker | None:
-        """Return a broker from its tables once all parts have arrived, else ``None``."""
+        """Return a broker from its tables once all parts have arrived; ``None`` before."""
         role = given.role
         some = _with_part(incomplete.get(role, {}), given)
         if len(some) < given.parts:
@@ -183,7 +188,9 @@ class RoleSuccession(RoleMessaging):
         return tables.broker_from(role, rows, given.turn, given.version, self.now)
 
     def on_taken(self, role: Role, at: At, turn: Instant) -> None:
-        """Clean up after another node has taken the role; pass on messages that arrived meanwhile."""
+        """Remove a role that another node has taken, and forward the messages that arrived in the
+        meantime.
+        """
         state = self.state
         if role not in state.own_roles:
             return
@@ -203,7 +210,7 @@ class RoleSuccession(RoleMessaging):
         self.effects.append(Nearby(RoleHeartbeat(*role, at, turn), "here"))
 
     def on_handover_timeout(self, timer: str) -> None:
-        """Keep a role for which no node was found in time."""
+        """Keep a role for which no successor was found in time."""
         role = next((role for role in self.state.handovers if _handover_timer(role) == timer), None)
         if role is not None:
             for message in self.state.handovers.pop(role).waiting:
@@ -212,21 +219,21 @@ class RoleSuccession(RoleMessaging):
     # --- failures ---
 
     def _send_copies(self, role: Role, held: OwnRole, logical: LogicalBroker) -> None:
-        """Send the tables to nodes near by if they have changed."""
+        """Send a copy of the tables to nearby nodes if the tables have changed."""
         rows = tuple(tables.rows(logical))
         if rows != held.copied:
             held.copied = rows
             self.effects += [Nearby(part, cause_of(part)) for part in self._tables_of(role, logical, rows)]
 
     def on_copy(self, given: RoleTables) -> None:
-        """Store a copy of a broker's tables."""
+        """Store a copy of a broker's tables, for the case that its node fails."""
         role = given.role
         if role not in self.state.own_roles:
             self.state.copies[role] = _with_part(self.state.copies.get(role, {}), given)
             self.on_heartbeat(RoleHeartbeat(*role, given.at, given.turn))
 
     def adopt_role(self, role: Role, left: tuple[At, ...]) -> None:
-        """Take the role of a failed node if its tables are here."""
+        """Take the role of a failed node if this node has a complete copy of its tables."""
         some = self.state.copies.get(role, {})
         last = next(iter(some.values()), None)
         if last is None or last.at not in left or len(some) < last.parts:
@@ -242,7 +249,7 @@ class RoleSuccession(RoleMessaging):
             self.effects.append(SetTimer("stored", self.now + self.mapping.patience))
 
     def retry_events(self) -> None:
-        """Send stored events again; report nodes that never answer as gone."""
+        """Send stored events again. Report nodes that did not answer after all attempts as gone."""
         stored, self.state.undelivered_events = self.state.undelivered_events, []
         for each in stored:
             source = each.event.source
@@ -253,7 +260,7 @@ class RoleSuccession(RoleMessaging):
 
 
 def _with_part(some: dict[int, RoleTables], given: RoleTables) -> dict[int, RoleTables]:
-    """Return the parts of one version of tables, with one more; parts of older versions are dropped."""
+    """Return the parts of one version of tables, with a further part. Parts of older versions are dropped."""
     same = (given.at, given.turn, given.version, given.parts)
     remaining = {n: t for n, t in some.items() if (t.at, t.turn, t.version, t.parts) == same}
     return {**remaining, given.part: given}

@@ -23,10 +23,10 @@ from .tree import QuadScope
 
 
 def rows(role: LogicalBroker) -> Iterator[QpsMessage]:
-    """Yield the tables as messages.
+    """Yield the tables of a broker as messages.
 
-    These are the messages of its subscribers and advertisers (``to`` is its scope, or ``None`` if a part was
-    passed below), its own messages, and the latest events.
+    These are the messages of its subscribers and advertisers, its own messages, and the latest events. In a
+    message of a subscriber, ``to`` is the broker's scope, or ``None`` if the part was passed below.
     """
     topic, scope = role.topic, role.scope
     for key, wishes in role.links.items():
@@ -53,7 +53,9 @@ def rows(role: LogicalBroker) -> Iterator[QpsMessage]:
 
 
 def subscriber_messages(role: LogicalBroker) -> Iterator[QpsMessage]:
-    """Yield the messages of its subscribers and advertisers, addressed to the current holder of the role."""
+    """Yield the messages of a broker's subscribers and advertisers, addressed to the current holder of the
+    role.
+    """
     for row in rows(role):
         if row.source.scope != role.scope and not isinstance(row, AreaCoverage | RoutedPublication):
             yield changed(row, to=role.scope)
@@ -66,7 +68,7 @@ _NOWHERE = (0.0, 0.0)
 def broker_from(
     of: tuple[str, QuadScope], given: Iterable[QpsMessage], turn: Instant, version: Instant, now: Instant
 ) -> LogicalBroker:
-    """Return the broker with these tables; all entries count as renewed now."""
+    """Build a broker from its tables as messages. All entries count as renewed at ``now``."""
     role, scope = LogicalBroker(*of, turn=turn, version=version), of[1]
     for row in given:
         match row:
@@ -88,6 +90,7 @@ def broker_from(
 
 
 def _add_coverage(role: LogicalBroker, row: AreaCoverage, now: Instant) -> None:
+    """Add a coverage message to the table of a broker that it belongs to."""
     match row.source.scope:
         case _ if row.covered:
             role.covering[row.source.at] = AdvertArea(row.area, row.version, now)
@@ -108,7 +111,7 @@ def _requests_of(role: LogicalBroker, row: QpsSubscribe | QpsUnsubscribe | AreaC
 
 
 def split_rows(given: Iterable[QpsMessage], room: int | None) -> list[tuple[QpsMessage, ...]]:
-    """Divide rows into messages of at most ``room`` bytes; a longer row goes alone."""
+    """Divide rows into messages of at most ``room`` bytes. A longer row gets a message of its own."""
     found: list[list[QpsMessage]] = [[]]
     left = room
     for row in given:

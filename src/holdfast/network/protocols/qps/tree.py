@@ -1,6 +1,6 @@
-"""The tree of scopes over a square, and the address of each logical broker.  [F28, F29]
+"""The tree of scopes over a square, and the address of each logical broker. [F28, F29]
 
-Every node that knows the square, the number of levels and the name of a topic can compute all of it.
+Every node can compute the tree and all addresses from the square, the number of levels and the topic's name.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from ....model.space import Point
 from .area import NOTHING, Area, box, contains_point, intersection, is_within
 
 MOST_LEVELS = 10
-"""The limit gives a quarter of a million leaves; the hash has 16,384 positions on each axis of a scope."""
+"""The greatest number of levels: a quarter of a million leaves. The hash has 16,384 positions on each axis of
+a scope.
+"""
 AXIS = 14
-"""Bits of the hash for each axis."""
+"""The number of bits of the hash for each axis."""
 CLOCKWISE = ((0, 0), (0, 1), (1, 1), (1, 0))
-"""The quadrants of a scope, from that with the least coordinates.  [notation c_i(u)]"""
+"""The quadrants of a scope, clockwise from the quadrant with the least coordinates. [notation c_i(u)]"""
 
 
 class QuadScope(NamedTuple):
@@ -39,7 +41,7 @@ ROOT = QuadScope(1, 0, 0)
 
 @dataclass(frozen=True)
 class ScopeTree:
-    """A square of space, divided into four repeatedly."""
+    """A square of space, divided repeatedly into four quadrants."""
 
     low: Point
     """The corner with the least coordinates."""
@@ -75,7 +77,7 @@ class ScopeTree:
         return scope.level == self.levels
 
     def children(self, scope: QuadScope) -> tuple[QuadScope, ...]:
-        """Return the four scopes in a scope, clockwise from the least; none in a leaf."""
+        """Return the four quadrants of a scope, clockwise from the least; none for a leaf."""
         if self.is_leaf(scope):
             return ()
         level, column, row = scope
@@ -96,8 +98,9 @@ class ScopeTree:
         return _cell(self, scope)
 
     def inside(self, point: Point) -> Point:
-        """Return a point of space, moved inwards from the upper sides; raise a `UsageError` if it is
-        outside."""
+        """Return a point of space, moved inwards from the upper sides. Raise a `UsageError` if it is
+        outside.
+        """
         top = [corner + self.side for corner in self.low]
         if len(point) < 2 or not all(a <= p <= b for a, p, b in zip(self.low, point, top, strict=False)):
             raise UsageError(f"{point} is outside of space, {self.low} to {tuple(top)}")
@@ -121,7 +124,7 @@ class ScopeTree:
             yield from self.leaves(area, child)
 
     def enclosing(self, area: Area) -> list[QuadScope]:
-        """Return the scopes that contain an area, from the largest down."""
+        """Return the scopes that contain an area, from the largest to the smallest."""
         found: list[QuadScope] = []
         scope: QuadScope | None = ROOT
         while scope is not None:
@@ -130,12 +133,15 @@ class ScopeTree:
         return found
 
     def address(self, topic: str, scope: QuadScope) -> Point:
-        """Return ``l(u) = hash_t(s(u))``: the point of the logical broker of a topic and scope, inside the
-        scope."""
+        """Return ``l(u) = hash_t(s(u))``: the point of the logical broker of a topic and scope, which lies in
+        the scope.
+        """
         return _address(self, topic, scope)
 
     def nearest(self, topic: str, area: Area, here: Point) -> QuadScope:
-        """Return the nearest broker whose scope contains an area; of equal distances the larger scope."""
+        """Return the nearest broker whose scope contains an area. Of equal distances, the larger scope is
+        chosen.
+        """
         return min(self.enclosing(area), key=lambda scope: math.dist(here, self.address(topic, scope)))
 
 
@@ -152,11 +158,12 @@ def _address(tree: ScopeTree, topic: str, scope: QuadScope) -> Point:
 
 
 def shares(text: str) -> tuple[float, float]:
-    """Return a position in the unit square from the hash of a text: odd bits for one axis, even for the
+    """Return a position in the unit square from the hash of a text: odd bits for one axis, even bits for the
     other.
 
-    ELF moves a letter by four bits only: the first letters of a text of seven or more decide the upper bits,
-    the last ones the lower. So a scope is written three times, and each axis gets some of both.
+    ELF moves a letter by four bits only. Of a text of seven or more letters, the first letters decide the
+    upper bits and the last ones the lower bits. So a scope is written three times, and each axis gets bits of
+    both.
     """
     number = elf(text)
     bits = [sum((number >> (2 * i + first) & 1) << i for i in range(AXIS)) for first in (1, 0)]
@@ -164,7 +171,7 @@ def shares(text: str) -> tuple[float, float]:
 
 
 def elf(text: str) -> int:
-    """Return the hash of System V's object files: 28 bits.
+    """Return the hash of System V's object files, with 28 bits.
 
     >>> elf("printf")
     125371814

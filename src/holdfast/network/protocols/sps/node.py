@@ -148,11 +148,11 @@ class SpsNode:
         return bool(getattr(self.broker, "peeks", False))
 
     def initial(self) -> SpsState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return SpsState(self.broker.initial(), self.manager.initial())
 
     def handle(self, state: SpsState, given: Input) -> tuple[SpsState, list[Effect]]:
-        """Handle one input: update the state and return the effects."""
+        """Handle one input: change ``state`` in place, and return it with the effects in their order."""
         step = _SpsStep(self, state, given.now)
         match given:
             case Started(now):
@@ -176,7 +176,7 @@ class SpsNode:
 
 
 class _SpsStep:
-    """Handles one input of a node."""
+    """Handles one input of a node and collects the effects."""
 
     def __init__(self, node: SpsNode, state: SpsState, now: Instant) -> None:
         self.node, self.manager, self.state, self.now = node, node.manager, state, now
@@ -274,7 +274,7 @@ class _SpsStep:
             self.ask(request.QpsUnadvertiseRequest(speaker, topic, space))
 
     def _set_timer(self) -> None:
-        """Set the timer for the next evaluation."""
+        """Set the timer for the next evaluation of components, if one is due."""
         if (due := self.manager.due(self.state.manager)) is not None:
             self.effects.append(SetTimer(f"sps/{INFOS}", max(due, self.now)))
 

@@ -157,17 +157,17 @@ class ProxyNode:
 
     @property
     def deployment(self) -> QpsDeployment:
-        """The deployment of the broker."""
+        """The deployment of the broker inside the inner machine."""
         broker = self.inner.broker if isinstance(self.inner, SpsNode) else self.inner
         found: QpsDeployment = broker.deployment
         return found
 
     def initial(self) -> ProxyState:
-        """Return the state before the first input."""
+        """Return the state of the machine before its first input."""
         return ProxyState(self.inner.initial())
 
     def handle(self, state: ProxyState, given: Input) -> tuple[ProxyState, list[Effect]]:
-        """Handle one input: update the state and return the effects."""
+        """Handle one input: change ``state`` in place, and return it with the effects in their order."""
         step = _ProxyStep(self, state, given.now)
         match given:
             case Started():
@@ -204,7 +204,7 @@ class ProxyNode:
 
 
 class _ProxyStep:
-    """Handles one input of a node."""
+    """Handles one input of a node with proxies, and collects the effects."""
 
     def __init__(self, node: ProxyNode, state: ProxyState, now: Instant) -> None:
         self.node, self.state, self.now = node, state, now

@@ -31,12 +31,12 @@ class TravellerWish(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def region(self) -> Shape:
-        """The region as a shape."""
+        """The region as a shape, built from ``outline``."""
         return Rectangle(*self.outline) if len(self.outline) == _RECTANGLE else Polygon(self.outline)
 
 
 def wish(topic: str, region: Shape, epsilon: float = 1.5) -> TravellerWish:
-    """Build a subscription from a region."""
+    """Build a subscription to a topic in a rectangle or polygon."""
     match region:
         case Rectangle(low, high):
             corners: Iterable[tuple[float, ...]] = (low, high)
@@ -51,9 +51,9 @@ class Ticket(msgspec.Struct, frozen=True, array_like=True):
     """The data that a subscriber presents to every node that it meets."""
 
     client: str
-    """Its name, unique in the network."""
+    """The name of the subscriber, unique in the network."""
     proxy: At
-    """The point whose nearest node is its proxy."""
+    """A point; the node nearest to it is the subscriber's proxy."""
     wishes: tuple[TravellerWish, ...] = ()
     components: tuple[str, ...] = ()
     """The names of the components that its proxy hosts."""

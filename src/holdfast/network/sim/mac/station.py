@@ -104,10 +104,10 @@ class Station:
         self._on_overheard: FrameHandler | None = None
         self._up = True
         self._free: Instant = 0
-        """When the processor finishes its queued work."""
+        """The simulated time at which the processor finishes its queued work."""
         self.unit: Duration = self.spec.turnaround + self.spec.sensing
         self.patience: Duration = self.unit + self.spec.turnaround + self.spec.airtime(ACK_BYTES)
-        """How long to wait for an acknowledgement (macAckWaitDuration)."""
+        """The time in µs to wait for an acknowledgement (macAckWaitDuration)."""
 
     # Interface for the layer above.
 
@@ -206,7 +206,7 @@ class Station:
             self._contend()
 
     def _transmit(self) -> None:
-        """Transmit the current packet now."""
+        """Transmit the current packet now; the MAC calls this when it has the channel."""
         packet = self._current
         assert packet is not None
         packet.tries += 1
@@ -271,6 +271,7 @@ class Station:
     # Receiving data.
 
     def _receive_data(self, frame: Frame, is_ours: bool) -> None:
+        """Acknowledge a data frame, and pass it to the handler unless it is a duplicate."""
         if is_ours and self._acknowledged:
             self._acknowledge(frame)
         self._work(self.node.work.receive, frame.cause)
@@ -295,7 +296,7 @@ class Station:
         self._timer = self.clock.after(delay, action)
 
     def _cancel_timer(self) -> None:
-        """Cancel the station's timer."""
+        """Cancel the station's timer, if it is set."""
         if self._timer is not None:
             Clock.cancel(self._timer)
             self._timer = None

@@ -191,6 +191,7 @@ class Geographic:
         return replace(datagram, route=Course())
 
     def _on_datagram(self, state: GeographicState, sender: NodeId, datagram: Datagram) -> Effects:
+        """Handle a datagram from a neighbour: deliver it, or relay it if it is no repetition."""
         if isinstance(datagram.route, SpreadCourse):
             return self._on_spread_datagram(state, sender, datagram, datagram.route.repeated)
         if not state.visits.add((datagram.key, datagram.hops)):
@@ -205,6 +206,7 @@ class Geographic:
     def _on_spread_datagram(
         self, state: GeographicState, sender: NodeId, datagram: Datagram, repeated: bool
     ) -> Effects:
+        """Handle a datagram inside a rectangle, or on its walk around the rectangle."""
         area = _area(datagram)
         if is_inside(area, self.places[sender]):
             state.spread.add((datagram.key, sender))
@@ -223,6 +225,7 @@ class Geographic:
         }
 
     def _forward(self, state: GeographicState, now: Instant, datagram: Datagram) -> Effects:
+        """Send a datagram to its next hop, or deliver it if no node is nearer to its destination."""
         if isinstance(datagram.destination, Rectangle):
             return self._forward_in_area(state, now, datagram)
         if isinstance(datagram.destination, int) and state.distrusted.get(datagram.destination, now) > now:
@@ -294,6 +297,7 @@ class Geographic:
         return transmission
 
     def _on_outcome(self, state: GeographicState, now: Instant, token: str, outcome: Outcome) -> Effects:
+        """Handle the outcome of a transmission: try again, or choose another neighbour."""
         sent = state.sent.pop(token)
         if outcome in (ACKNOWLEDGED, AIRED):
             return []

@@ -33,7 +33,7 @@ class FirstArrival(msgspec.Struct, frozen=True):
 
 
 class MessageRecord(msgspec.Struct):
-    """The record of one message, from sending to arrivals."""
+    """The record of one message: its origin, its destination, and the arrivals of its copies."""
 
     origin: NodeId
     destination: Destination
@@ -100,7 +100,7 @@ class MessageLedger:
         self.entries[datagram.key].visited.add((node, datagram.hops))
 
     def end(self, datagram: Datagram, why: str) -> None:
-        """Record why a copy was dropped."""
+        """Record the reason why a copy of a message was dropped."""
         self.entries[datagram.key].ended = why
 
     def record_unacknowledged(self, datagram: Datagram, to: NodeId) -> None:

@@ -95,7 +95,7 @@ class UnconfirmedMessage:
 
 @dataclass(slots=True)
 class OnDemandState:
-    """A node's routes and searches."""
+    """The state of a node: its routes, its searches, and unconfirmed messages."""
 
     node: NodeId
     random: Random = field(default_factory=Random)
@@ -157,6 +157,7 @@ class OnDemand:
         return state, self._react(state, event)
 
     def _react(self, state: OnDemandState, event: Input) -> Effects:
+        """Handle one input: change ``state`` in place and return the effects."""
         match event:
             case Started(now, seed):
                 state.random, state.number = Random(seed), now // MILLISECOND
@@ -177,6 +178,7 @@ class OnDemand:
         return []
 
     def _on_timer(self, state: OnDemandState, now: Instant, timer: str) -> Effects:
+        """Handle a timer: repeat a request, send a reply, try a message again, or search again."""
         if timer in state.repeats:
             return [Transmit(BROADCAST, state.repeats.pop(timer), ROUTE_BYTES)]
         if timer in state.answers:
@@ -198,6 +200,7 @@ class OnDemand:
         return [on_arrival(datagram, state.node, self.limit)]
 
     def _forward(self, state: OnDemandState, now: Instant, datagram: Datagram) -> Effects:
+        """Send a datagram along its route, or queue it and search a route."""
         target = datagram.destination
         assert isinstance(target, int)
         route = self._usable(state, now, target)
@@ -235,6 +238,7 @@ class OnDemand:
         return Transmit(to, what, size, token)
 
     def _on_outcome(self, state: OnDemandState, now: Instant, token: str, outcome: Outcome) -> Effects:
+        """Handle the outcome of a transmission: try again, or report a broken link."""
         sent = state.sent[token]
         if outcome in (ACKNOWLEDGED, AIRED):
             del state.sent[token]
@@ -315,6 +319,7 @@ class OnDemand:
     def _on_request(
         self, state: OnDemandState, now: Instant, sender: NodeId, request: RouteRequest
     ) -> Effects:
+        """Handle a request for a route: reply as its target, or repeat it."""
         if request.origin == state.node or state.distrusted.get(sender, now) > now:
             return []
         if not self._learn(state, now, sender, request):
@@ -340,6 +345,9 @@ class OnDemand:
         return [self._transmission(state, route.by, reply, ROUTE_BYTES)]
 
     def _on_reply(self, state: OnDemandState, now: Instant, sender: NodeId, reply: RouteReply) -> Effects:
+        """Handle a reply: store the route, send waiting datagrams, and forward the reply to the requesting
+        node.
+        """
         if reply.origin == state.node or not self._learn(state, now, sender, reply):
             return []
         effects: Effects = []

@@ -164,6 +164,9 @@ class IdGrid:
         return [_transmission(datagram, to, token)]
 
     def _on_frame(self, state: OverhearState, sender: NodeId, payload: Datagram | Notice) -> Effects:
+        """Handle a frame for this node: reply with a notice to a repetition, or deliver or relay the
+        datagram.
+        """
         if isinstance(payload, Notice):
             return []
         datagram = payload.after_hop()
@@ -225,6 +228,7 @@ class IdGrid:
         return [SetTimer(token, now + self.patience)]
 
     def _retry(self, state: OverhearState, now: Instant, token: str) -> Effects:
+        """Send a datagram again, or give up the neighbour after the last try."""
         handover = state.handovers[token]
         if handover.resends < self.resends:
             handover.resends += 1

@@ -127,6 +127,7 @@ class Router:
     # Effects of the machines.
 
     def _transmit(self, host: Host, effect: Transmit) -> None:
+        """Send a frame for a machine, and record the outcome of the datagram that it carries."""
         datagram = effect.what if isinstance(effect.what, Datagram) else None
         self._links += 1
         number = self._links

@@ -86,7 +86,7 @@ class TreeState:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A routing tree for each sink."""
+    """Routing along a tree to each sink."""
 
     sinks: tuple[NodeId, ...]
     metric: Literal["etx", "hops"] = "etx"
@@ -126,6 +126,7 @@ class Tree:
         return state, self._react(state, event)
 
     def _react(self, state: TreeState, event: Input) -> Effects:
+        """Handle one input: change ``state`` in place and return the effects."""
         match event:
             case Started(now, seed):
                 state.random = Random(seed)
@@ -157,6 +158,7 @@ class Tree:
         return math.inf if parent is None else self._through(state, parent, sink)
 
     def _through(self, state: TreeState, neighbour: NodeId, sink: NodeId) -> float:
+        """Return the cost of the path to a sink through a neighbour; infinite if it cannot be used."""
         offer = state.offers.get(neighbour, {}).get(sink)
         if offer is None or offer.parent == state.node:
             return math.inf
@@ -195,6 +197,7 @@ class Tree:
         return Transmit(BROADCAST, beacon, size)
 
     def _learn(self, state: TreeState, now: Instant, sender: NodeId, beacon: Beacon) -> Effects:
+        """Process a beacon: update the link and the parents, and announce changed costs soon."""
         state.neighbours.on_beacon(sender, beacon.number, beacon.report, now)
         self._update_link(state, sender, 1.0)
         state.offers[sender] = dict(beacon.offers)
@@ -241,6 +244,7 @@ class Tree:
         return [Transmit(parent, signed, HEADER + 2 + datagram.size, token)]
 
     def _on_outcome(self, state: TreeState, now: Instant, token: str, outcome: Outcome) -> Effects:
+        """Handle the outcome of a transmission: update the link, and try again if it failed."""
         datagram, parent, resends = state.sent.pop(token)
         arrived = outcome in (ACKNOWLEDGED, AIRED)
         if outcome in (ACKNOWLEDGED, NO_ACK):

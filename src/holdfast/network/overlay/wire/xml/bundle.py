@@ -35,7 +35,7 @@ from .content import (
 from .markup import parse_element
 
 BUNDLES = ("ISCAMsg", "MessageBundle")
-"""The tag of chapter 6, which is written, and that of chapter 4, which is read too."""
+"""The tag of chapter 6, which is written, and the tag of chapter 4, which is also read."""
 
 CONTEXT: Mapping[str, str] = {
     "origin": "origin",
@@ -44,7 +44,7 @@ CONTEXT: Mapping[str, str] = {
     "arrivalTime": "arrival_time",
     "travelTime": "travel_time",
 }
-"""The thesis' names of the context's attributes, and the fields here."""
+"""The thesis' names of the context's attributes, and the fields of `BundleContext`."""
 
 CACHE_ID = "cacheId"
 
@@ -70,7 +70,7 @@ def bundle_element(bundle: Bundle) -> Element:
 
 
 def read_bundle(root: Element, key: Callable[[], BundleKey]) -> Bundle:
-    """Return the bundle of an element; one without a key gets a new one."""
+    """Return the bundle of an element. ``key`` makes a key for a bundle without one."""
     parts: dict[str, list[Any]] = {}
     for child in root:
         if child.tag in _READERS:
@@ -168,7 +168,7 @@ def _add_slip(root: Element, it: RoutingSlip) -> None:
 
 
 def _slip(element: Element) -> RoutingSlip | None:
-    """Parse a slip; content that does not fit its type is ignored, and an empty slip too.  [B27]"""
+    """Parse a slip; return ``None`` for a slip that is empty or whose content does not fit its type. [B27]"""
     kind = _slip_type(element)
     if kind is None or not (address := _address(element, kind)).constraints:
         return None
@@ -181,7 +181,7 @@ def _slip_type(element: Element) -> SlipType | None:
 
 
 def _add_address(element: Element, kind: SlipType, address: Filter) -> None:
-    """Write constraints into a slip of type subscription, values into one of type notification."""
+    """Write the address of a slip: constraints for the type ``subscription``, values for ``notification``."""
     if kind == "subscription":
         add_constraints(element, address)
         return
@@ -200,7 +200,7 @@ def _add_express(root: Element, it: ExpressSlip) -> None:
 
 
 def _express(element: Element) -> ExpressSlip | None:
-    """Parse an express slip; the thesis' example for a notification has no type."""
+    """Parse an express slip. The type may be missing, as in the thesis' example for a notification."""
     kind = _slip_type(element) or ("notification" if element.find("av") is not None else "subscription")
     for constraint in _address(element, kind).constraints:
         if constraint.name == CACHE_ID and isinstance(constraint.value, str):
@@ -224,6 +224,7 @@ def _context(element: Element) -> BundleContext:
 
 
 def _add_active(root: Element, it: ActiveSubscription) -> None:
+    """Write an active subscription with its strategies."""
     element = SubElement(root, "ActiveSubscription")
     for flag in ("again", "disabled"):
         if getattr(it, flag):
@@ -266,8 +267,9 @@ def _strategy(element: Element) -> AgentStrategy:
 
 
 def _parameter(element: Element) -> tuple[str, str]:
-    """Parse ``<parameter name="uid" value="A"/>``, which allows any name, or the thesis' ``<uid
-    value="A"/>``."""
+    """Parse ``<parameter name="uid" value="A"/>``, which allows any name, or ``<uid value="A"/>`` as in the
+    thesis.
+    """
     name = attribute(element, "name") if element.tag == "parameter" else None
     return element.tag if name is None else name, require_attribute(element, "value")
 
@@ -276,7 +278,7 @@ def _parameter(element: Element) -> tuple[str, str]:
 
 
 def _write(element: Element, text: str) -> None:
-    """Write a text into an element; a text that XML would change becomes an attribute."""
+    """Write a text into an element. A text that XML would change becomes an attribute."""
     if is_writable(text):
         element.text = text
     else:
@@ -288,7 +290,7 @@ def _text(element: Element) -> str:
 
 
 def _add_payload(root: Element, payload: str) -> None:
-    """Write a payload: markup as elements, anything else as text."""
+    """Write a payload: markup as elements, any other payload as text."""
     if (parsed := _markup(payload)) is not None:
         root.append(parsed)
     else:
@@ -296,7 +298,7 @@ def _add_payload(root: Element, payload: str) -> None:
 
 
 def _markup(payload: str) -> Element | None:
-    """Parse a payload as elements; ``None`` if it is no markup or would not be read back unchanged."""
+    """Parse a payload as elements; ``None`` if it is not markup or XML would change it."""
     if not payload.startswith("<") or not is_writable(payload):
         return None
     try:
@@ -324,7 +326,9 @@ _READERS: Mapping[str, tuple[str, Callable[[Element], Any]]] = {
     "ActiveSubscription": ("active", _active),
     "Payload": ("payloads", _payload),
 }
-"""The field of a bundle for each part (a context filter names it itself), and the function that reads it."""
+"""For each part, the field of a bundle and the function that reads the part. A context filter names its field
+itself.
+"""
 
 _WRITERS: Mapping[str, Callable[[Element, Any], None]] = {
     "slips": _add_slip,

@@ -37,7 +37,7 @@ _OTHERS: Mapping[str, type[Any]] = {wire_name(kind): kind for kind in _MESSAGES}
 
 
 class XmlCodec(Codec):
-    """The codec of one connection. A bundle without a key, as in the thesis, gets a new one."""
+    """The XML codec of one connection. A bundle without a key, as in the thesis, gets a new key."""
 
     language = "xml"
 
@@ -107,7 +107,7 @@ def _registration_element(it: Registration) -> Element:
 
 
 def _registration(element: Element) -> Registration:
-    """Parse a registration; any flag other than ``true`` is false."""
+    """Parse a registration. Any flag other than ``true`` is false."""
     kinds = tuple(dict.fromkeys(KINDS[child.tag] for child in element if child.tag in KINDS))
     return Registration(kinds, element.get("request") == "true", element.get("reply") == "true")
 
@@ -137,6 +137,7 @@ def _control(kind: type[Control], element: Element) -> Control:
 
 
 def _field(field: msgspec.structs.FieldInfo, element: Element) -> Any:
+    """Return the value of a control's field from its attribute."""
     if field.name == "counters":
         return values_in(element)
     text = require_attribute(element, field.name) if field.required else attribute(element, field.name)

@@ -25,7 +25,7 @@ _UNWRITABLE = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def is_writable(text: str) -> bool:
-    """Whether XML returns the text unchanged."""
+    """Whether XML preserves the text unchanged."""
     return _UNWRITABLE.search(text) is None
 
 
@@ -38,7 +38,7 @@ def put(element: Element, name: str, text: str) -> None:
 
 
 def attribute(element: Element, name: str) -> str | None:
-    """Return an attribute of an element, or ``None``."""
+    """Return an attribute of an element; ``None`` if it is missing."""
     if (coded := element.get(f"{name}.hex")) is None:
         return element.get(name)
     try:
@@ -55,7 +55,7 @@ def require_attribute(element: Element, name: str) -> str:
 
 
 def add_value(parent: Element, name: str, value: Value) -> None:
-    """Write ``name = value``."""
+    """Write a name with its value as an element ``<av>``."""
     element = SubElement(parent, "av")
     put(element, "name", name)
     element.set("type", _TYPE_NAMES[type_of(value)])
@@ -63,7 +63,7 @@ def add_value(parent: Element, name: str, value: Value) -> None:
 
 
 def add_constraint(parent: Element, constraint: Constraint) -> None:
-    """Write a constraint; ``ANY`` has no value."""
+    """Write a constraint as an element ``<ac>``. The operator ``ANY`` has no value."""
     element = SubElement(parent, "ac")
     put(element, "name", constraint.name)
     element.set("type", _TYPE_NAMES[constraint.type])
@@ -73,18 +73,18 @@ def add_constraint(parent: Element, constraint: Constraint) -> None:
 
 
 def add_constraints(parent: Element, filter_: Filter) -> None:
-    """Write all constraints of a filter."""
+    """Write all constraints of a filter as children of an element."""
     for constraint in filter_.constraints:
         add_constraint(parent, constraint)
 
 
 def values_in(parent: Element) -> dict[str, Value]:
-    """Return the attribute values of an element."""
+    """Return the values of the ``<av>`` children of an element, by name."""
     return {require_attribute(av, "name"): _value(av, _type(av)) for av in parent.iterfind("av")}
 
 
 def constraints_in(parent: Element, tags: Iterable[str] = ("ac", "av")) -> Filter:
-    """Return the constraints of an element; an attribute value is a constraint of equality.  [B26]"""
+    """Return the constraints of an element. An attribute value becomes a constraint of equality. [B26]"""
     return Filter(tuple(_constraint(child) for child in parent if child.tag in tags))
 
 
@@ -115,6 +115,7 @@ def _value(element: Element, kind: Type) -> Value:
 
 
 def _read(text: str, kind: Type) -> Value:
+    """Return the value of a text for a type; raise a `ValueError` or `KeyError` if it does not fit."""
     match kind:
         case "text":
             return text

@@ -1,7 +1,9 @@
-"""A stream of bytes as whole XML elements, one after the other, as the thesis sends them.  [B49, B50]
+"""Splitting of a stream of bytes into whole XML elements, one after the other, as the thesis sends them.
+[B49, B50]
 
-Brackets are matched here, each byte once. So the parser receives only complete input, and input that is too
-large, too deep, or declares a document type (and so entities) is refused before.
+This module matches brackets and inspects each byte once. So the parser receives only complete input. Input
+that is too large, too deep, or declares a document type (and so entities) is refused before it reaches the
+parser.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ _OUTSIDE = re.compile(rb"[^ \t\r\n]")
 
 
 class Elements:
-    """Splits a stream, in pieces of any size, into elements."""
+    """Splits a stream, which arrives in pieces of any size, into elements."""
 
     def __init__(self, max_bytes: int, deepest: int = DEEPEST) -> None:
         self._max_bytes, self._deepest = max_bytes, deepest
@@ -36,7 +38,7 @@ class Elements:
         self._quote = b""
 
     def receive(self, piece: bytes | memoryview) -> Iterator[Element]:
-        """Yield the elements that a piece completes; a fault is raised after the last valid one."""
+        """Yield the elements that a piece completes. A fault is raised after the last valid element."""
         self._rest += piece
         while self._advance():
             if self._depth == 0 and self._inside == "text":
@@ -49,7 +51,7 @@ class Elements:
         self._require_size(len(self._rest))
 
     def _advance(self) -> bool:
-        """Move behind the next bracket or quote; false if it has not arrived yet."""
+        """Move behind the next bracket or quote; return false if it has not arrived yet."""
         match self._inside:
             case "text":
                 return self._enter()
@@ -61,6 +63,9 @@ class Elements:
                 return self._behind(_ENDS[inside], "text")
 
     def _enter(self) -> bool:
+        """Enter the next tag, comment, data section or instruction; return false if it has not
+        arrived yet.
+        """
         rest = self._rest
         if self._depth == 0:
             if (found := _OUTSIDE.search(rest)) is None:
@@ -87,6 +92,7 @@ class Elements:
         raise WireFault("a document type declaration; messages have none, and no entities")
 
     def _in_tag(self) -> bool:
+        """Move behind the next quote or bracket inside a tag; return false if none has arrived yet."""
         found = _IN_TAG.search(self._rest, self._at)
         if found is None:
             self._at = len(self._rest)
@@ -102,6 +108,7 @@ class Elements:
         return True
 
     def _end_tag(self) -> None:
+        """Handle the end of a tag, and update the depth of nesting."""
         self._inside = "text"
         if self._rest[self._tag + 1] == 0x2F:
             self._depth -= 1

@@ -240,7 +240,7 @@ def test_a_revised_count_is_unknown_where_undecided_and_right_once_members_decid
         one.advance(end)  # its last timestamp has passed
     held = {(one.subscription, one.scope): one.known for one in engine.holding()}
     if "within" not in old and "within" in new:
-        with pytest.raises(UsageError, match="where its members are is not known"):
+        with pytest.raises(UsageError, match="the groups of its members are not known"):
             engine.revise(new)
         return
     output = [n for n in engine.revise(new) if n.subscription == "Many"]

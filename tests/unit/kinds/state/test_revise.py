@@ -149,10 +149,14 @@ def test_a_revised_correlation_keeps_ended_intervals(edited_at, within, expected
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        (_AND.format(""), _AND.format(" within 30 s, 50 m"), "where those began that hold"),
-        (_AND.format(""), _AFTER.format(50, ""), "what has ended"),
-        (_AFTER.format(50, ""), _AFTER.format(50, " per source"), "what has ended"),
-        (_AFTER.format(50, ""), _AFTER.format(50, "").replace("W before C", "C before W"), "what has ended"),
+        (_AND.format(""), _AND.format(" within 30 s, 50 m"), "where active scopes started is not known"),
+        (_AND.format(""), _AFTER.format(50, ""), "which intervals have ended is not known"),
+        (_AFTER.format(50, ""), _AFTER.format(50, " per source"), "which intervals have ended is not known"),
+        (
+            _AFTER.format(50, ""),
+            _AFTER.format(50, "").replace("W before C", "C before W"),
+            "which intervals have ended is not known",
+        ),
     ],
 )
 def test_a_revision_that_would_need_unknown_state_is_refused_with_the_reason(old, new, why):

@@ -164,7 +164,7 @@ def test_builders_and_text_express_correction_alike():
 def test_explain_reports_the_state_stored_for_corrections(guard, tmp_path):
     (tmp_path / "warm.hf").write_text(TEXT.format(guard))
     as_rows = CliRunner().invoke(cli, ["explain", str(tmp_path / "warm.hf")]).stdout
-    assert "a later one corrects what was told" in as_rows
+    assert "a later one corrects earlier notifications" in as_rows
     assert "twice: now and 1 min ago; and live the readings since then" in as_rows
 
 

@@ -228,8 +228,8 @@ def test_the_plan_of_a_correlation_explains_filters_output_and_state():
     assert "matches Temp.value < 0" in plan
     assert "matches Temp.value in [0, 2)" in plan
     assert "each pair less than 5 m apart" in plan
-    assert "keeps     of Temp, Wind what matches, for 10 s" in plan  # ordered: no longer than the window
-    assert "keeps     of Temp, Wind what matches, for 20 s" in plan
+    assert "keeps     matching events of Temp, Wind, for 10 s" in plan  # ordered: no longer than the window
+    assert "keeps     matching events of Temp, Wind, for 20 s" in plan
 
 
 def test_equal_correlations_share_a_machine_under_their_own_names():

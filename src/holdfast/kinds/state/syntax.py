@@ -27,7 +27,7 @@ from ...lang.nodes import (
     word_of,
 )
 from ...lang.ops import ConditionStatement, Expression, Levels, MemberAttribute, Not, Truth
-from ...lang.rewrite import parts
+from ...lang.rewrite import within
 from ...lang.show import label, show_delivery, show_expression, show_hold, show_levels
 from ...lang.tree import Rules
 from ...model.guard import AT_ONCE, INITIALLY, PLAIN, Care, Hold, Roster
@@ -222,17 +222,10 @@ def tables(statement: DefineState) -> Iterator[str]:
     care = statement.care
     columns = [hold.column for hold in (care.enter, care.exit) if hold.column]
     yield from (column.partition(".")[0] for column in columns)
-    yield from (*_owners(statement.enter), *_owners(statement.exit))
+    inside = (*within(statement.enter), *within(statement.exit))
+    yield from (op.owner for op in inside if isinstance(op, MemberAttribute))
     if care.roster is not None and care.roster.table is not None:
         yield care.roster.table
-
-
-def _owners(op: Expression) -> Iterator[str]:
-    """Yield the tables whose columns an expression names."""
-    if isinstance(op, MemberAttribute):
-        yield op.owner
-    for part in parts(op):
-        yield from _owners(part)
 
 
 def reads_file(statement: DefineState) -> bool:
